@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -12,7 +13,8 @@ from kdelta.attribution.disassembly import Image
 from kdelta.errors import KdeltaError
 from kdelta.experiment import differing, selftests, templates
 from kdelta.experiment.known import watched
-from kdelta.kernel import changed, guards, source
+from kdelta.kernel import changed, guards, source, touches
+from kdelta.kernel.products import Built
 from kdelta.kernel.sources import parse_kernel
 from kdelta.kernel.spelling import fold
 from kdelta.model import Experiment, Kernel, Profile, Progress, Remark, plans
@@ -21,7 +23,7 @@ from kdelta.store.rows import ProfileRow
 from kdelta.store.store import Store
 
 _LED = "instructions are identical, texts or data that they lead to differ"
-_OPTIONS = 5  # of a config, in a line
+_OPTIONS, _TIMES = 5, 3  # of a config, of a patch, in a line
 _BUILD_NOTES = 12  # of all kernels; the logs have the rest
 
 
@@ -65,8 +67,40 @@ def note_code(store: Store, experiment: Experiment, progress: Progress) -> Exper
             lines += _configs(before, kernel)
     except (KdeltaError, OSError) as error:  # two architectures, a stripped image: the comparison itself goes on
         lines.append(f"machine code was not compared: {error}")
-    notes = (*(Remark("machine-code", line) for line in lines), *_of_builds(experiment))
+    notes = (*(Remark("machine-code", line) for line in lines), *_of_builds(experiment), *_of_waits(experiment))
     return store.annotate(experiment.id, lambda known: replace(known, notes=(*known.notes, *notes)))
+
+
+def _of_waits(experiment: Experiment) -> list[Remark]:
+    """That a patch changes how long something waits, which no count of instructions shows."""
+    if experiment.mode != "exact":
+        return []
+    diffs = [_diff(kernel) for kernel in experiment.kernels]
+    found = []
+    for index, kernel in enumerate(experiment.kernels[1:], 1):
+        names = touches.waits(diffs[index], diffs[index - 1 if experiment.in_steps else 0])
+        more = f" and {len(names) - _TIMES} more" if len(names) > _TIMES else ""
+        if names:
+            told = f"{kernel.label}: changed lines name times ({', '.join(names[:_TIMES])}{more})"
+            found.append(Remark("waits", f"{told}; how long a task waits is in no count, --timed measures it"))
+    return found
+
+
+def _diff(kernel: Kernel) -> list[str]:
+    """The patch of a kernel that was built here, in lines; [] of one without, or where it is not there any more."""
+    built = _remembered(kernel)
+    try:
+        return Path(built.diff).read_text("utf-8", "replace").splitlines() if built is not None and built.diff else []
+    except OSError:
+        return []
+
+
+def _remembered(kernel: Kernel) -> Built | None:
+    text, _, count = kernel.spec.partition("#")
+    try:
+        return source.remembered(parse_kernel(text), int(count) if count else None)
+    except (KdeltaError, OSError):  # a tree that moved on: what it said then is gone with it
+        return None
 
 
 def _of_builds(experiment: Experiment) -> list[Remark]:
@@ -75,11 +109,7 @@ def _of_builds(experiment: Experiment) -> list[Remark]:
     looked = experiment.annotations.looked
     above = {guards.unbuilt(path) for path in (looked.not_built if looked is not None else ())}
     for kernel in experiment.kernels:
-        text, _, count = kernel.spec.partition("#")
-        try:
-            built = source.remembered(parse_kernel(text), int(count) if count else None)
-        except (KdeltaError, OSError):  # a tree that moved on: what it said then is gone with it
-            continue
+        built = _remembered(kernel)
         for note in (note for note in (built.notes if built is not None else ()) if note not in above):
             said.setdefault(note, []).append(kernel.label)
     lines = [f"{', '.join(labels)}: {note}" for note, labels in said.items()]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a diff touches beside speed: lifetimes of objects, and locks. Pure; told by the names that changed lines call.
+"""What a diff touches beside instructions: lifetimes of objects, locks, how long tasks wait. Pure; told by the names
+that changed lines call.
 
 The names are those that the kernel uses (Documentation/core-api/kref.rst, refcount_t, memory-allocation.rst,
 Documentation/locking/locktypes.rst); a name is taken apart at its underscores.
@@ -42,6 +43,10 @@ _NO_OBJECT = re.compile(  # what is got or put is a value
     r"_*(?:unsafe_)?(?:get|put)_(?:user|cpu|unaligned|order|cycles|random|option|current)(?:_|$)"
     r"|ktime_get|nla_get_[subl]|seq_put_|(?:in|out)put$|(?:bud|tar|wid)get$"
 )
+_WAITS = re.compile(  # not jiffies, which is read, nor udelay(), which executes instructions
+    r"\b(?:HZ|USER_HZ|[mufns]sleep(?:_\w+)?|\w*[a-z]_(?:to_)?jiffies(?:_\w+)?|\w+_JIFFIES|(?:\w+_)?delayed_work\w*"
+    r"|mod_timer\w*|hrtimer_(?:start|forward|set_expires)\w*|\w*(?:timeout|TIMEOUT|timer_slack)\w*)\b"
+)
 
 
 class Touched(Struct, frozen=True, kw_only=True):
@@ -74,6 +79,16 @@ def of(lines: Iterable[str]) -> Touched:
         lifetimes=tuple(sorted(name for name, words in parts.items() if _is_lifetime(name, words))),
         locks=tuple(sorted(name for name, words in parts.items() if _is_lock(name, words))),
     )
+
+
+def waits(lines: Iterable[str], known: Iterable[str] = ()) -> tuple[str, ...]:
+    """Names of how long is waited, or of what waits, on changed lines of a diff that ``known``, another one, has not.
+
+    In the order in which they come first.
+    """
+    has = frozenset(_changed(known))
+    found = (match[0] for line in _changed(lines) if line not in has for match in _WAITS.finditer(line))
+    return tuple(dict.fromkeys(found))
 
 
 def _makes(words: frozenset[str]) -> bool:

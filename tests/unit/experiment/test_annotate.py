@@ -152,6 +152,30 @@ def test_what_the_builds_said_is_kept(store: Store, monkeypatch: pytest.MonkeyPa
     assert [note.text for note in notes if note.code == "build"] == [f"a, b: {both}", f"b: {one}"], "it stands above"
 
 
+@pytest.mark.parametrize("in_steps", [False, True])
+def test_that_a_patch_changes_how_long_is_waited_is_told_where_counts_cannot_show_it(
+    store: Store, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, in_steps: bool
+) -> None:
+    """A timer slack of 1 ns instead of 50 us was "as many instructions in all 11 cases", without a word of --timed."""
+    slack = "+++ b/init/init_task.c\n-	.timer_slack_ns = 50000,\n+	.timer_slack_ns = 1,\n"
+    for name, text in {"a": "", "b": slack, "c": f"{slack}+	schedule_timeout(HZ);\n"}.items():
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(
+        source, "remembered", lambda spec, _: Built(image_sha256="0" * 64, origin="", diff=str(tmp_path / spec.ref))
+    )
+    timed = built(store, monkeypatch, in_steps)
+    assert not [note for note in annotate.note_code(store, timed, Quiet()).annotations.notes if note.code == "waits"]
+    made = replace(timed, id="exact", mode="exact", annotations=Annotations())
+    store.create(made)
+    found = annotate.note_code(store, made, Quiet()).annotations.notes
+    after = "; how long a task waits is in no count, --timed measures it"
+    names = "schedule_timeout, HZ" if in_steps else "timer_slack_ns, schedule_timeout, HZ"
+    assert [note.text for note in found if note.code == "waits"] == [
+        f"b: changed lines name times (timer_slack_ns){after}",
+        f"c: changed lines name times ({names}){after}",
+    ]
+
+
 def test_code_that_cannot_be_compared_is_a_note_and_no_end(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     made = built(store, monkeypatch, in_steps=False)
 

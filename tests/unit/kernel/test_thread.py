@@ -226,3 +226,24 @@ def test_which_locks_may_be_mutexes_is_told_by_their_names() -> None:
     """Of spinlocks a review said "What runs under locks: counted", and showed a table of mutexes: none."""
     names = ("guard", "hash_lock", "mmap_read_lock", "mutex_lock", "raw_spin_lock", "rcu_read_lock", "up_write")
     assert touches.Touched(locks=names).mutexes == ("guard", "hash_lock", "mutex_lock")
+
+
+@pytest.mark.parametrize(
+    ("line", "names"),
+    [
+        ("+#define KFREE_DRAIN_JIFFIES (1)", ("KFREE_DRAIN_JIFFIES",)),
+        ("-	.timer_slack_ns = 50000,", ("timer_slack_ns",)),
+        ("+	schedule_timeout(HZ / 10);", ("schedule_timeout", "HZ")),
+        ("+	mod_delayed_work(system_wq, &w, msecs_to_jiffies(5));", ("mod_delayed_work", "msecs_to_jiffies")),
+        ("+	usleep_range(5, 10);", ("usleep_range",)),
+        ("+	hrtimer_start_expires(timer, mode);", ("hrtimer_start_expires",)),
+        ("+	if (time_after(jiffies, last)) udelay(3);", ()),
+        ("+	might_sleep();", ()),
+        ("+	/* a timeout of 3 HZ */", ()),
+        (" 	schedule_timeout(HZ);", ()),
+    ],
+)
+def test_a_diff_tells_what_times_it_names(line: str, names: tuple[str, ...]) -> None:
+    head = ["--- a/mm/x.c", "+++ b/mm/x.c", "@@ -1 +1 @@"]
+    assert touches.waits([*head, line]) == names
+    assert touches.waits([*head, line], known=[*head, line]) == ()
