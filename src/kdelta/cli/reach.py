@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -63,7 +63,7 @@ def command(kernel: str, functions: tuple[str, ...], **options: Any) -> int:
     from kdelta.cli.progress import Reporter
     from kdelta.experiment import programs
     from kdelta.experiment import reach as mapping
-    from kdelta.kernel import calls, directories, naming
+    from kdelta.kernel import absent, calls, directories, naming
     from kdelta.kernel.calls import CallGraph
     from kdelta.kernel.resolve import resolve_all
     from kdelta.kernel.sources import parse_kernel
@@ -87,7 +87,8 @@ def command(kernel: str, functions: tuple[str, ...], **options: Any) -> int:
         if isinstance(table, NoSymbols):
             raise UserError(f"{kernel}: {table.why}")
         known = reach.known_functions(table)
-        named = _named(_by_own_names(functions, known, resolved, table, reporter), known)  # before minutes of mapping
+        own = _by_own_names(functions, known, resolved, table, reporter)
+        named = _named(own, known, lambda name: absent.why(spec, name, known))  # before minutes of mapping
         machine = MachineOptions(memory_mib=args.memory, qemu=args.qemu)
         setup = mapping.Setup(workloads=workloads, folders=tuple(args.folders), machine=machine)
         found = mapping.build(resolved, cases, setup, reporter, anew=args.anew)
@@ -141,8 +142,8 @@ def _by_own_names(
     return [own.get(name, name) for name in asked]
 
 
-def _named(asked: Iterable[str], known: frozenset[str]) -> list[str]:
-    """The functions that ``asked`` names, patterns expanded, each once.
+def _named(asked: Iterable[str], known: frozenset[str], why: Callable[[str], str] = lambda _: "") -> list[str]:
+    """The functions that ``asked`` names, patterns expanded, each once; ``why`` says what is known of one that is none.
 
     Raises:
         UserError: one that the kernel does not have.
@@ -155,6 +156,8 @@ def _named(asked: Iterable[str], known: frozenset[str]) -> list[str]:
             sorted(fnmatch.filter(known, text)) if set(text) & _PATTERN else [fold(text)] if fold(text) in known else []
         )
         if not hits:
+            if told := "" if set(text) & _PATTERN else why(text):
+                raise UserError(f"function {text!r}: the kernel has none of that name: {told}")
             near = _near(text, known)
             hint = f"; did you mean {' or '.join(near)}?" if near else ""
             raise UserError(f"function {text!r}: the kernel has none of that name, it may be inlined{hint}")
