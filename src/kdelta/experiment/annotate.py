@@ -23,6 +23,7 @@ from kdelta.store.rows import ProfileRow
 from kdelta.store.store import Store
 
 _LED = "instructions are identical, texts or data that they lead to differ"
+_MOVED = "the machine code is identical, data or addresses are not"
 _OPTIONS, _TIMES = 5, 3  # of a config, of a patch, in a line
 _BUILD_NOTES = 12  # of all kernels; the logs have the rest
 
@@ -62,8 +63,9 @@ def note_code(store: Store, experiment: Experiment, progress: Progress) -> Exper
             progress.step(f"comparing the machine code of {kernel.label}")
             before = experiment.kernels[index - 1 if experiment.in_steps else 0]
             told = stripped.sentence(differing.code_between(before, kernel))
-            led = alone and looked is not None and looked.differ and told == stripped.IDENTICAL
-            lines.append(f"{kernel.label}: {_LED if led else told}")
+            if told == stripped.IDENTICAL and before.image_sha256 != kernel.image_sha256:
+                told = _LED if alone and looked is not None and looked.differ else _MOVED
+            lines.append(f"{kernel.label}: {told}")
             lines += _configs(before, kernel)
     except (KdeltaError, OSError) as error:  # two architectures, a stripped image: the comparison itself goes on
         lines.append(f"machine code was not compared: {error}")

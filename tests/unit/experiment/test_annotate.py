@@ -126,6 +126,10 @@ def test_machine_code_that_leads_to_another_text_is_not_called_identical(
     two = replace(made, kernels=made.kernels[:2], annotations=replace(made.annotations, looked=looked))
     found = annotate.note_code(store, two, Quiet())
     assert found.annotations.notes[0].text == "b: instructions are identical, texts or data that they lead to differ"
+    other = replace(made, id="named", kernels=made.kernels[:2])  # cases that the user named: nothing was looked up
+    store.create(other)
+    found = annotate.note_code(store, other, Quiet())
+    assert found.annotations.notes[0].text == "b: the machine code is identical, data or addresses are not"
 
 
 def test_what_the_builds_said_is_kept(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
