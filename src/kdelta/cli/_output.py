@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 
 _WRITES = re.compile(r"(?i)\bread[- ]?only\b|\bwrite?able\b|\bmay write in\b")  # by errno, or in a program's own words
+_LEFT = re.compile(r"\b[Ff]ile exists|\balready exists")
 _EXIT = re.compile(r" ended with exit status (\d+)")
 FOLDING = ("terminal", "mail", "markdown", "html")  # formats that leave causes to those who ask
 
@@ -181,6 +182,8 @@ def _unpacked(params: Mapping[str, str], why: str) -> str:
     if _WRITES.search(why):  # the guest says it itself where its words are short enough
         told = " (what is packed is read-only; with --writable each run has a copy of the directory to write in)"
         return "" if "may write in" in why else told
+    if _LEFT.search(why):
+        return " (it runs several times in one guest: what a run leaves outside of its directory, --between removes)"
     files = "a file that it looks for by itself is packed by --follow, --tree DIR or --file PATH; "
     known = "packs what it needs" in why  # the guest says it of what it did not find
     return f" ({'' if known else files}if it ends so here too, --expect-status {ended[1]})"

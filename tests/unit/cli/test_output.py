@@ -47,6 +47,8 @@ def test_a_program_that_lacks_a_file_is_told_how_to_pack_it() -> None:
         ("x ended with exit status 2, not 0: Read-only file system; it may write in $TMPDIR, /t", ""),
         ("x ended with exit status 1, not 0: temp-path must be readable and writeable", "with --writable"),
         ("x ended with exit status 2, not 0: oops", "--follow"),
+        ("x ended with exit status 1, not 0: mkdir: File exists", "--between removes"),
+        ("git ended with exit status 128, not 0: fatal: destination path 'a' already exists", "--between removes"),
     ],
 )
 def test_a_program_that_failed_is_told_what_it_may_lack(why: str, told: str) -> None:
