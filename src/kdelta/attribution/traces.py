@@ -21,6 +21,8 @@ from kdelta.model import State, Warn
 from kdelta.model.collectors import Collector, Probe, Table, Way
 
 _SYMBOL = re.compile(r"^\[([0-9a-f]+)\]\s+(\S+)$")
+_NUMBERED = re.compile(r"^(.*?)\s+\[\s*\d+\]$")
+_NEW_CALL = re.compile(r"^unknown_syscall\s+\[\s*(\d+)\]$")  # one without metadata: by its number, or all were one
 _OFFSET = re.compile(r"\+0x[0-9a-f]+(/0x[0-9a-f]+)?( \[\w+\])?$")
 _MISSED = re.compile(r"^[ \t]*(\S+)[ \t]+(\d{1,19})[ \t]+(\d{1,19})[ \t]*$", re.MULTILINE)
 _TAKERS_SHOWN = 3
@@ -88,7 +90,7 @@ class _Names:
             shown = next((name for name in frames if not self._collector.skips(name)), frames[-1] if frames else "?")
             return self._function(shown), shown
         symbol = _SYMBOL.match(key)
-        exact = symbol[2] if symbol else re.sub(r"\s+\[\s*\d+\]$", "", key)
+        exact = symbol[2] if symbol else _NUMBERED.sub(r"\1", _NEW_CALL.sub(r"syscall_\1", key))
         return self._function(_OFFSET.sub("", exact)), exact
 
     def _function(self, name: str) -> str:

@@ -93,6 +93,13 @@ def test_system_calls_have_names_and_times() -> None:
     assert rows["sys_pidfd_open"].count == rows["sys_close"].count == 1000
 
 
+def test_system_calls_that_the_kernel_has_no_name_for_are_told_apart_by_number() -> None:
+    """All calls that tracing has no metadata of, as of a patch's new ones, were one unknown_syscall."""
+    names = traces._Names(SETS["syscalls"])
+    found = [names.site(f"{name:30}[{number:3}]")[0] for name, number in (("sys_read", 0), ("unknown_syscall", 400))]
+    assert found == ["sys_read", "syscall_400"]
+
+
 def test_a_probe_that_the_kernel_refuses_names_what_is_missing() -> None:
     probe = _probe(_result("pipe-locks-sizes-6.1", "sizes", SIZES, FPROBE_EVENTS="n", KPROBE_EVENTS="n"), "pipe_writes")
     assert (probe.state, probe.rows) == ("missing", ())
