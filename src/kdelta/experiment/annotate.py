@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -18,11 +19,12 @@ from kdelta.kernel.products import Built
 from kdelta.kernel.sources import parse_kernel
 from kdelta.kernel.spelling import fold
 from kdelta.model import Experiment, Kernel, Profile, Progress, Remark, plans
-from kdelta.model.experiment import is_new
+from kdelta.model.experiment import UNLIKE, is_new
 from kdelta.store.rows import ProfileRow
 from kdelta.store.store import Store
 
 _LED = "instructions are identical, texts or data that they lead to differ"
+_VERSION = re.compile(r"\d+\.\d+(\.\d+)?")
 _MOVED = "the machine code is identical, data or addresses are not"
 _OPTIONS, _TIMES = 5, 3  # of a config, of a patch, in a line
 _BUILD_NOTES = 12  # of all kernels; the logs have the rest
@@ -52,7 +54,9 @@ def finish_gate(store: Store, experiment: Experiment, progress: Progress) -> Exp
 def note_code(store: Store, experiment: Experiment, progress: Progress) -> Experiment:
     """Keep a line on the machine code of each built kernel with ``experiment``: against the baseline, or its step."""
     if not selftests.built(experiment.kernels):
-        return experiment
+        unlike = tuple(_of_builders(experiment))
+        keep = lambda known: replace(known, notes=(*known.notes, *unlike))  # noqa: E731
+        return store.annotate(experiment.id, keep) if unlike else experiment
     lines, looked, alone = [], experiment.annotations.looked, len(experiment.kernels) == 2
     one_image = len({kernel.image_sha256 for kernel in experiment.kernels}) == 1
     try:
@@ -71,6 +75,22 @@ def note_code(store: Store, experiment: Experiment, progress: Progress) -> Exper
         lines.append(f"machine code was not compared: {error}")
     notes = (*(Remark("machine-code", line) for line in lines), *_of_builds(experiment), *_of_waits(experiment))
     return store.annotate(experiment.id, lambda known: replace(known, notes=(*known.notes, *notes)))
+
+
+def _of_builders(experiment: Experiment) -> Iterator[Remark]:
+    """That a kernel built here, by our config, is held against one that others built by theirs."""
+    for index, kernel in enumerate(experiment.kernels[1:], 1):
+        pair = (experiment.kernels[index - 1 if experiment.in_steps else 0], kernel)
+        here, theirs = sorted(pair, key=lambda one: not selftests.built([one]))
+        if selftests.built([here]) == selftests.built([theirs]):
+            continue
+        differing = len(source.config_differences(*pair))
+        spec = parse_kernel(theirs.spec)
+        again = spec.kind == "debian" and _VERSION.fullmatch(spec.target)
+        alike = f"; src:debian:{spec.target} has its source and the config of {here.label}" if again else ""
+        told = f"{here.label} was built here, {theirs.label} was not"
+        options = f"{differing:,} options of their configs differ" if differing else "their configs may differ"
+        yield Remark(UNLIKE, f"{told}: {options}, and part of each effect may be theirs or the compiler's{alike}")
 
 
 def _of_waits(experiment: Experiment) -> list[Remark]:

@@ -119,6 +119,7 @@ class Location(Struct, frozen=True, kw_only=True):
 BOOTING = "while it booted: "  # begins why a guest has ended that did not come as far as to say who it is
 # begins the tag of an experiment that belongs to another (a review, a comparison), which it names: not the last one
 BESIDE_TAG = "beside/"
+UNLIKE = "unlike-configs"  # code of the note that a kernel was built here, and the other one was not
 
 
 class Beside(Struct, frozen=True, kw_only=True):

@@ -15,7 +15,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kdelta.attribution.exact import TRANSFERS
-from kdelta.model import Because, CellResult, Warn
+from kdelta.model import Because, CellResult, Remark, Warn
+from kdelta.model.experiment import UNLIKE
 from kdelta.report.brief import brief_of, quoted
 from kdelta.report.cause import at_same_calls, cause
 from kdelta.report.crossed import crossed
@@ -106,7 +107,7 @@ class Headline(Struct, frozen=True, kw_only=True):
     nothing: str = ""  # why nothing was measured
     largest: Largest | None = None
     hidden: Hidden | None = None
-    fewer_cpus: str = ""  # which kernels did not bring up all CPUs of their guests
+    unequal: str = ""  # in what kernels are not alike that ought to be: CPUs of their guests, who built them
     crossing: str = ""  # what else crosses between CPUs more often, or less
     sometimes: str = ""  # what a patched kernel did not come to its end in, if not always, where the baseline did
     console: str = ""  # what a patched kernel that failed said there, where several: with whose it was
@@ -136,7 +137,7 @@ class Headline(Struct, frozen=True, kw_only=True):
         evened = "" if self.evened is None else f"At as many system calls: {self.evened.text}"
         return (
             evened + (f" in {self.evened.where}" if self.evened is not None and not single else ""),
-            self.fewer_cpus,
+            self.unequal,
             self.crossing,
             "" if self.hidden is None else self.hidden.text(single),
             self.waits,
@@ -273,10 +274,11 @@ def _sometimes(rows: Sequence[tuple[str, CellResult]]) -> str:
     return f"{cell.patched_label} {state} in some boots of {title}{others}, {cell.baseline_label} in none"
 
 
-def fewer_cpus(warnings: Iterable[Warn]) -> str:
-    """Which kernels did not bring up all CPUs of their guests: nothing else of them compares then."""
+def unequal(warnings: Sequence[Warn]) -> str:
+    """Which kernels did not bring up all CPUs of their guests, or were built by others: little compares then."""
     found = [f"{w.kernel} had {w.cpus} of {w.asked} CPUs" for w in warnings if isinstance(w, FewerCpus)]
-    return "; ".join(found)
+    built = [w.text.partition(":")[0] for w in warnings if isinstance(w, Remark) and w.about == UNLIKE]
+    return "; ".join((*found, *(f"{one}: part of each effect may be the config's" for one in built)))
 
 
 def of_cells(

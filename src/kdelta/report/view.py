@@ -370,7 +370,7 @@ def build(result: ExperimentResult, detail: Detail | None = None, options: Optio
     return View(
         title=prose.title(result),
         gate=result.gate,
-        headline=replace(_headline(result, tables, sweeps), fewer_cpus=headline.fewer_cpus(result.warnings)),
+        headline=replace(_headline(result, tables, sweeps), unequal=headline.unequal(result.warnings)),
         looked=looked.above(result.experiment.annotations, result.experiment.machine.smp),
         summary=prose.summary(result, shown, detail.sweeps),
         tables=tables,

@@ -18,6 +18,7 @@ from kdelta.experiment.selftests import Gate
 from kdelta.kernel import changed, guards, source
 from kdelta.kernel.products import Built
 from kdelta.model import Annotations, Location, Looked, Quiet, Remark, Unreached, plans
+from kdelta.model.experiment import UNLIKE
 from kdelta.report import looked as sentences
 from kdelta.spec.kernels import KernelSpec
 from kdelta.store.store import Store
@@ -106,6 +107,30 @@ def test_configs_that_differ_are_told(store: Store, monkeypatch: pytest.MonkeyPa
     assert len(found.notes) == 3
     assert found.notes[2].text.startswith("c: its config differs from that of a: CONFIG_A: n -> y, CONFIG_B")
     assert found.notes[2].text.endswith("CONFIG_E: n -> y and 2 more")
+
+
+@pytest.mark.parametrize(
+    ("spec", "differ", "told"),
+    [
+        (
+            "debian:7.0",
+            9,
+            "9 options of their configs differ, {part}; src:debian:7.0 has its source and the config of b",
+        ),
+        ("./vmlinux", 0, "their configs may differ, {part}"),
+    ],
+)
+def test_a_kernel_of_others_has_another_config_than_one_built_here(
+    store: Store, monkeypatch: pytest.MonkeyPatch, spec: str, differ: int, told: str
+) -> None:
+    monkeypatch.setattr(source, "config_differences", lambda *_: ("x",) * differ)
+    made = experiment(kernels=(kernel("a", spec=spec), kernel("b", spec="src:.@b")))
+    store.create(made)
+    told = told.format(part="and part of each effect may be theirs or the compiler's")
+    notes = annotate.note_code(store, made, Quiet()).annotations.notes
+    assert notes == (Remark(UNLIKE, f"b was built here, a was not: {told}"),)
+    other = replace(made, id="other", kernels=made.kernels[:1] * 2)
+    assert annotate.note_code(store, other, Quiet()) is other
 
 
 def test_one_image_needs_no_reading(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
