@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Sequence
 from typing import Any
@@ -12,6 +13,7 @@ from kdelta.model import Annotations, Beside, Looked, Unreached
 from kdelta.model.experiment import is_new
 from kdelta.units import counted
 
+_CALL = re.compile(r"__(?:x64|arm64|do|se)_sys_")
 _SHOWN = 12  # names in a line; the JSON result has all
 _BY_POINTER = ("used by pointer", "its address is taken")  # in the title of a change (attribution/changes.py)
 _BOOT_ONLY = "boot only"  # there, too
@@ -39,6 +41,13 @@ def _names(names: Sequence[str], shown: int = _SHOWN) -> str:
 
 def _unreached(one: Unreached) -> str:
     return f"{one.name} (nearest: {' -> '.join(one.path)})" if one.path else one.name
+
+
+def _calls(new: Sequence[str]) -> str:
+    """What measures new functions that are system calls, which only a program for them makes."""
+    if not any(_CALL.match(name) for name in new):
+        return ""
+    return " A program of yours may make the new system call: the same command with --case FILE.c or -- PROGRAM."
 
 
 def _executes(looked: Looked) -> str:
@@ -140,7 +149,7 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
         new = [name for name in looked.untouched if is_new(name)]
         old = [name for name in looked.untouched if not is_new(name)]
         lines += [f"NOT LOOKED AT, executed, but {UNTOUCHED}: {_names(old)}."] if old else []
-        lines += [f"NOT LOOKED AT, {UNCALLED}: {_names(new)}."] if new else []
+        lines += [f"NOT LOOKED AT, {UNCALLED}: {_names(new)}.{_calls(new)}"] if new else []
     if looked.left_out:
         lines.append(
             f"NOT LOOKED AT, no time ({len(looked.left_out)}; raise --time-budget): {_names(looked.left_out)}."

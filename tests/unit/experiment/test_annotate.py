@@ -304,3 +304,11 @@ def test_a_new_function_that_no_case_called_was_not_looked_at(store: Store, monk
     assert annotate.note_untouched(store, made) is made, "and nothing is told twice"
     assert "NOT LOOKED AT, not called in the cases measured: large (new), rare" in " ".join(sentences.sentences(found))
     assert "were not looked at: large (new) (not called in the cases measured)" in sentences.unseen(found)
+
+
+def test_a_new_system_call_that_no_case_makes_is_told_with_what_measures_it() -> None:
+    looked = Looked(functions=9, differ=2, candidates=5, untouched=("__x64_sys_pidtotal (new)",))
+    text = " ".join(sentences.sentences(looked))
+    assert "not called in the cases measured: __x64_sys_pidtotal (new). A program of yours may make" in text
+    other = " ".join(sentences.sentences(replace(looked, untouched=("helper (new)",))))
+    assert "helper (new)." in other and "program of yours" not in other
