@@ -41,7 +41,7 @@ Examples:
   kdelta compare debian:6.12 debian:7.0
   kdelta compare --spec experiment.toml
   kdelta compare debian:6.1 debian:6.12 --case pidfd_open --timed
-  kdelta compare debian:6.12 src:./linux@mybranch --case 'pipe:writers=1|2|5,readers=1|5|10'
+  kdelta compare src:./linux@v6.12 src:./linux@mybranch --case 'pipe:writers=1|2|5,readers=1|5|10'
   kdelta compare debian:6.12 'debian:6.12,cmdline="init_on_alloc=0"' --memcg
   kdelta compare src:debian:6.12 src:debian:6.12+my.patch --fail-on regressed:2% --selftests pidfd,clone3
   kdelta compare src:./linux@v6.12 src:./linux@v6.12+series.mbox --each
