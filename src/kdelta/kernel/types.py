@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
 
@@ -56,10 +57,18 @@ def load(kernel: Kernel) -> btf.Types | None:
 
 def described(kernel: Kernel) -> bool:
     """Whether there are types of ``kernel`` to load."""
+    path = naming.image_path(kernel)
+    if path is None:
+        return False
     try:
-        return _section(kernel) is not None
+        return _has_section(path, path.stat().st_mtime_ns) or _built(kernel) is not None
     except btf.BtfError:
         return False
+
+
+@lru_cache(maxsize=128)  # asked of all kernels of an experiment, more than once; an image is 70 MB
+def _has_section(path: Path, _: int) -> bool:
+    return bool(btf.section_of(path.read_bytes()))
 
 
 def _section(kernel: Kernel) -> bytes | None:
