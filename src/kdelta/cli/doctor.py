@@ -133,8 +133,8 @@ def _sandbox() -> Finding:
 
     if why := sandbox.refused():
         text = f"src: kernels are built with --unsandboxed alone: {why}"
-        if shutil.which("bwrap") is None:
-            return _lacks("build sandbox", text, "bubblewrap", "limited")
+        if package := sandbox.lacking():
+            return _lacks("build sandbox", text, package, "limited")
         return Finding("build sandbox", "limited", text, sandbox.remedy())
     return Finding("build sandbox", "ok", "builds have no network and see no files of yours")
 

@@ -118,10 +118,17 @@ def write(path: Path, text: str) -> None:
     cache.write_atomically(path, text.encode("utf-8", "surrogateescape"))
 
 
+def lacking() -> str:
+    """The package of the program that a sandbox needs and that is not here, by Debian's name; "" where all are."""
+    if shutil.which("bwrap") is None:
+        return "bubblewrap"
+    return "" if _prlimit() else "util-linux"
+
+
 def remedy(settings: Path = Path("/proc/sys")) -> str:
     """What makes a sandbox possible where there is none; ``settings`` is the directory of sysctl(8)."""
-    if shutil.which("bwrap") is None:
-        return distributions.install("bubblewrap")
+    if package := lacking():
+        return distributions.install(package)
     for name, (forbids, allows) in _FORBIDDING.items():
         path = settings / name.replace(".", "/", 1)
         if path.is_file() and path.read_text("ascii", "replace").strip() == forbids:
@@ -147,13 +154,18 @@ def _owns_the_machine() -> bool:
     return int(rights, 16) & _OF_A_MACHINE == _OF_A_MACHINE
 
 
+def _prlimit() -> str | None:
+    """Where prlimit(1) is, of the directories that a build sees: PATH may name others alone."""
+    return which("prlimit") or shutil.which("prlimit", path=os.defpath)
+
+
 def _limits() -> list[str]:
     """The limits, none above what this process may set, which prlimit(1) would refuse."""
     words = []
     for name, (kind, most) in _LIMITS.items():
         hard = resource.getrlimit(kind)[1]
         words.append(f"--{name}={most if hard == resource.RLIM_INFINITY else min(most, hard)}")
-    return ["prlimit", *words, "--"]
+    return [_prlimit() or "prlimit", *words, "--"]
 
 
 @lru_cache(maxsize=1)
@@ -174,9 +186,9 @@ def _binds(option: str, paths: Iterable[Path]) -> list[str]:
 @lru_cache(maxsize=1)
 def refused() -> str:
     """Why there is no sandbox on this machine, "" where there is."""
-    if shutil.which("bwrap") is None:
-        return "bwrap is missing"
-    argv = [*_base(), *_CLOSED, "--", *_limits(), "true"]
+    if package := lacking():
+        return f"{'bwrap' if package == 'bubblewrap' else 'prlimit'} is missing"
+    argv = [*_base(), *_CLOSED, "--", *_limits(), _prlimit() or "", "--version"]
     done = subprocess.run(argv, check=False, capture_output=True, stdin=subprocess.DEVNULL)
     if done.returncode == 0:
         return ""

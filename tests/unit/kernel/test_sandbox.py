@@ -105,7 +105,26 @@ def test_root_of_a_container_has_a_sandbox_too_and_so_has_who_may_start_few_proc
     code = "from kdelta.kernel import sandbox; print(sandbox.refused() or sandbox._limits())"
     bounds = ["setpriv", f"--bounding-set={lost}", "prlimit", "--nproc=5000", "--fsize=8000000000"]
     done = subprocess.run([*bounds, sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert done.stdout.strip() == str(["prlimit", "--core=0", "--fsize=8000000000", "--nproc=5000", "--"])
+    limits = ["--core=0", "--fsize=8000000000", "--nproc=5000", "--"]
+    assert done.stdout.strip() == str([shutil.which("prlimit"), *limits])
+
+
+@needs_bwrap
+def test_a_path_that_names_no_directory_of_the_system_takes_no_sandbox_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``doctor`` put it down to namespaces that are forbidden."""
+    (tmp_path / "bwrap").symlink_to(str(shutil.which("bwrap")))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    sandbox.refused.cache_clear()
+    try:
+        assert sandbox.refused() == ""
+        monkeypatch.setattr(os, "defpath", str(tmp_path))
+        sandbox.refused.cache_clear()
+        assert (sandbox.refused(), sandbox.lacking()) == ("prlimit is missing", "util-linux")
+        assert sandbox.remedy().endswith("install util-linux")
+    finally:
+        sandbox.refused.cache_clear()
 
 
 @needs_bwrap
