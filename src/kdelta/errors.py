@@ -23,6 +23,20 @@ class HostError(KdeltaError):
     exit_code = 2
 
 
+class DiskFull(HostError):
+    """No space is left in the place that it is made with.
+
+    Who knows how to go on better than by the same command says so behind ``said``.
+    """
+
+    @property
+    def said(self) -> str:
+        return f"{self.args[0]}: the disk is full: free some space"
+
+    def __str__(self) -> str:
+        return f"{self.said}, then run the same command again"
+
+
 class GuestError(KdeltaError):
     """A guest was lost, panicked or hung where the result depended on it."""
 

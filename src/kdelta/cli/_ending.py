@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FrameType
 
 from kdelta import paths
-from kdelta.errors import KdeltaError
+from kdelta.errors import DiskFull, KdeltaError
 
 _AGAIN_S = 3.0  # what ends cleanly has ended by then
 _BOUNCE_S = 1.0  # a second signal within this is the same wish: timeout(1) sends two, and so do impatient fingers
@@ -121,7 +121,7 @@ def of_machine(error: OSError) -> str:
     """What this machine refuses, in one line: what, where, and the remedy where there is one."""
     where = error.filename or "this machine"
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return f"{where}: the disk is full: free some space, then run the same command again"
+        return str(DiskFull(where))
     if error.errno == errno.ENOMEM:
         return OUT_OF_MEMORY
     if error.errno == errno.EBADF and error.filename is None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from kdelta.cli import _usual
 from kdelta.cli._ending import OUT_OF_MEMORY, out_of_memory
-from kdelta.errors import HostError, KdeltaError
+from kdelta.errors import DiskFull, HostError, KdeltaError
 
 if TYPE_CHECKING:
     from kdelta.cli._output import OutputArgs
@@ -89,16 +89,16 @@ class Session:
             ending.add_note(self._kept(experiment, resumed_as))
             raise
         except HostError as error:
-            raise HostError(f"{error}; {self._kept(experiment, resumed_as)}") from None
+            said = error.said if isinstance(error, DiskFull) else str(error)
+            raise HostError(f"{said}; {self._kept(experiment, resumed_as)}") from None
         except (OSError, MemoryError, RuntimeError) as error:
             if isinstance(error.__cause__, KeyboardInterrupt):  # while a class was made: see main.run
                 error.__cause__.add_note(self._kept(experiment, resumed_as))
                 raise
             full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
             if full or out_of_memory(error):
-                what = (
-                    f"{getattr(error, 'filename', None) or 'this machine'}: the disk is full" if full else OUT_OF_MEMORY
-                )
+                where = getattr(error, "filename", None) or "this machine"
+                what = DiskFull(where).said if full else OUT_OF_MEMORY
                 raise HostError(f"{what}; {self._kept(experiment, resumed_as)}") from None
             raise
 

@@ -16,7 +16,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModu
 from sqlalchemy.pool import NullPool
 
 from kdelta import distributions
-from kdelta.errors import HostError, UserError
+from kdelta.errors import DiskFull, HostError, UserError
 from kdelta.store import still
 from kdelta.store.tables import REVISION_TABLE, metadata
 
@@ -160,7 +160,7 @@ def _explained(error: Exception, url: URL) -> HostError | UserError:
     if any(sign in said for sign in _FOREIGN):
         return UserError(f"{where}: not a kdelta store ({said}); move the file away or set KDELTA_STORE to another")
     if any(sign in said for sign in _FULL):
-        return HostError(f"{where}: the disk is full: free some space, then run the same command again")
+        return DiskFull(where)
     if "malformed" in said:
         return HostError(f"{where}: damaged ({said}); restore it from a backup or move it away")
     if "database is locked" in said:
