@@ -255,6 +255,17 @@ def _fixed(offers: Callable[[], Iterable[Offer]]) -> Callable[[str], Iterable[Of
     return lambda _: offers()
 
 
+def _listed(offers: Callable[[], Iterable[Offer]]) -> Callable[[str], Iterable[Offer]]:
+    """Words of which several may stand with commas between: behind a comma those that were not said yet."""
+
+    def rest(incomplete: str) -> Iterable[Offer]:
+        before, comma, _ = incomplete.rpartition(",")
+        said = before.split(",")
+        return [(before + comma + word, about) for word, about in offers() if word not in said]
+
+    return rest
+
+
 _BY_NAME: dict[str, Callable[[str], Iterable[Offer]]] = {
     **dict.fromkeys(("kernels", "kernel", "baseline", "good", "bad"), _kernels),
     **dict.fromkeys(("experiment", "like", "against"), _fixed(_experiments)),
@@ -264,8 +275,8 @@ _BY_NAME: dict[str, Callable[[str], Iterable[Offer]]] = {
     "recipe": _fixed(_recipes),
     "step": _fixed(_steps),
     "tag": _fixed(_tags),
-    "what": _fixed(_collectors),
-    "why": _fixed(_then),
+    "what": _listed(_collectors),
+    "why": _listed(_then),
 }
 _BY_COMMAND: dict[tuple[str, str], Callable[[str], Iterable[Offer]]] = {
     ("run", "named"): _kernels,

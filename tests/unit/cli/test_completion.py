@@ -98,6 +98,9 @@ def test_bash_completes_releases_cases_and_experiments(env: dict[str, str], tmp_
         "kdelta report la": "last",
         "kdelta report firs": "first",
         "kdelta report last --format ht": "html",
+        "kdelta compare --why locks,st": "locks,stacks",
+        "kdelta trace --what locks,al": "locks,allocs",
+        "kdelta trace --what locks,lo": "",  # said already
         "kdelta run --suite sy": "syscalls",
         f"kdelta compare src:{tmp_path}/": f"{tmp_path}/bin/ {tmp_path}/cache/ {tmp_path}/state/",  # no tree is a file
         'kdelta compare "nothing': "",
