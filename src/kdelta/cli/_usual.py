@@ -16,11 +16,14 @@ _LOOKED_AT = 20  # experiments
 def boot_s(store: Store, experiment: Experiment, at_once: int) -> float | None:
     """Seconds from one boot of such an experiment to the next, as its cases took when they were measured last.
 
-    ``at_once``: how many boots are made at a time. A case that is new here is taken for one of the usual ones.
+    ``at_once``: how many boots are made at a time. A case that is new here is taken for one of the usual ones, but of
+    a program that is new nothing is known, and neither is what it takes to pack it and to boot guests with it: None.
 
     Where none was measured yet a guess if instructions of one CPU are counted, else None.
     """
     from statistics import median
+
+    from kdelta.spec.program import WORKLOAD as PROGRAM
 
     names = {case.name for case in experiment.cases}
     taken_s: dict[str, list[float]] = {}
@@ -32,6 +35,8 @@ def boot_s(store: Store, experiment: Experiment, at_once: int) -> float | None:
             continue  # a boot of four CPUs takes many times as long as one of one
         last = _by_case(store, made)
         taken_s = last | taken_s
+    if any(case.workload == PROGRAM and case.name not in taken_s for case in experiment.cases):
+        return None
     guessed = experiment.mode == "exact" and experiment.machine.smp == 1
     every = [one for each in taken_s.values() for one in each]
     if not every and not guessed:
