@@ -27,7 +27,7 @@ def split(why: str | None) -> tuple[bool, str]:
 
 
 def asked(command: str) -> str | None:
-    """``--why`` of a command line as an experiment has it; None without one, and where a ``--spec`` has it."""
+    """``--why`` of a command line as an experiment has it; None without one."""
     try:
         words = shlex.split(command)
     except ValueError:  # an imported one

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from kdelta.errors import UserError
 
@@ -325,5 +326,13 @@ def in_groups(cases: Sequence[Case], memcg: bool) -> tuple[Case, ...]:
 
 
 def command_line() -> str:
-    """What was typed, as a line that can be pasted."""
-    return shlex.join(["kdelta", *sys.argv[1:]])
+    """What was typed, as a line that can be pasted.
+
+    ``--why`` of a ``--spec`` is written out: ``kdelta resume`` goes by it, and the file may have changed by then.
+    """
+    words = sys.argv[1:]
+    context = click.get_current_context(silent=True)
+    if context is not None and context.get_parameter_source("why") is ParameterSource.DEFAULT_MAP:
+        end = words.index("--") if "--" in words else len(words)
+        words = [*words[:end], "--why", context.params["why"], *words[end:]]
+    return shlex.join(["kdelta", *words])

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 import pytest
 
-from kdelta.cli import _spec_file, compare
+from kdelta.cli import _calls, _spec_file, common, compare
 from kdelta.cli.main import run
 
 
@@ -45,6 +45,28 @@ def test_every_option_is_named_in_the_file_as_on_the_command_line(tmp_path: Path
     assert run(["compare", "--spec", str(spec)]) == 0
     ((_, args),) = heard
     assert (args.all_cases, args.files, args.trees, args.lab) == (True, ("/etc/hosts",), ("docs",), "lab.toml:x")
+
+
+def test_why_of_a_file_is_part_of_the_command_so_that_resume_takes_it_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+
+    def began(*_: object) -> int:
+        said.append(common.command_line())
+        return 0
+
+    monkeypatch.setattr(compare, "run", began)
+    spec = tmp_path / "experiment.toml"
+    spec.write_text('kernels = ["debian:6.12", "debian:7.0"]\nwhy = "locks,stacks"\n')
+    for words in (["compare", "--spec", str(spec), "--", "ls", "--why"], ["compare", "--why", "", "--spec", str(spec)]):
+        monkeypatch.setattr("sys.argv", ["kdelta", *words])
+        assert run(words) == 0
+    assert said == [
+        f"kdelta compare --spec {spec} --why locks,stacks -- ls --why",
+        f"kdelta compare --why '' --spec {spec}",
+    ]
+    assert _calls.asked(said[0]) == "locks,stacks"
 
 
 @pytest.mark.parametrize(
