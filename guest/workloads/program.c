@@ -25,6 +25,7 @@
 #include "../mark.h" /* what the child does before execve is not the program's */
 #include "../workload.h"
 #include "program_copy.h"
+#include "program_words.h"
 
 #define WORDS 4096
 #define UNTIMED_LIMIT 127 /* exit status of a child that could not become the program */
@@ -44,6 +45,7 @@ static struct {
 	char kept[4096];      /* what the last run printed first */
 	int expected, out, err;
 	bool cold, batch, said;
+	long oom_kills; /* of this system, before the first run */
 	char what[512]; /* why it failed */
 } p;
 
@@ -221,21 +223,6 @@ static int run(const struct command *c)
 	return pid < 0 ? -1 : status;
 }
 
-/* Cuts the last line off @text and returns it. */
-static char *cut_line(char *text)
-{
-	size_t n = strlen(text);
-	char *line;
-
-	while (n > 0 && text[n - 1] == '\n')
-		text[--n] = 0;
-	line = strrchr(text, '\n');
-	if (!line)
-		return text;
-	*line = 0;
-	return line + 1;
-}
-
 /*
  * The last line of what it said to standard error, with the one before it where that fits:
  * tar says what is wrong, and then that it was an error.
@@ -256,12 +243,14 @@ static void last_words(char *buf, size_t size)
 		snprintf(buf, size, "%.*s", (int)size - 1, last);
 }
 
-/* What it did not find may only not have been packed; and what is packed is read-only. */
+/* What it did not find may only not have been packed; what is packed is read-only; and a guest has little memory. */
 static const char *remedy(const char *words)
 {
 	bool missing = strstr(words, "o such file") || strstr(words, "not found");
 	static char where[120];
 
+	if (p.root && needs_memory(words, p.oom_kills))
+		return "; the guest is out of memory, files included: --memory SIZE gives it more";
 	if (p.root && strstr(words, "ead-only file system")) {
 		snprintf(where, sizeof(where), "; it may write in $TMPDIR, %s%s", p.scratch,
 			 p.writable ? "" : ", and with --writable where it runs");
@@ -313,6 +302,7 @@ static int setup(struct wl *wl)
 	if (p.out < 0 || p.err < 0)
 		return -1;
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	p.oom_kills = oom_kills();
 	if (p.cold && !drop_caches())
 		return wl_unsupported(wl, "a cold cache needs root");
 	if (p.setup.n && (why = wrong(&p.setup, run(&p.setup), 0)))

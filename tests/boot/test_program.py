@@ -48,6 +48,23 @@ def test_a_program_that_lacks_a_file_is_told_how_to_pack_it(kdelta, folder: Path
     assert done.stderr.count("failed") == 1
 
 
+@pytest.mark.parametrize(
+    ("words", "ended"),
+    [
+        ("b = []\nwhile True: b.append(bytes(1 << 24))", "was killed by SIGKILL"),  # the kernel says nothing more to it
+        ("bytearray(8 << 30)", "ended with exit status 1, not 0: MemoryError"),
+    ],
+)
+def test_a_program_that_needs_more_memory_is_told_how_to_give_it(  # type: ignore[no-untyped-def]
+    kdelta, folder: Path, words: str, ended: str
+) -> None:
+    (folder / "fill.py").write_text(words)
+    run = ("run", "--kernel", "debian:6.12/cloud", "--exact", "--boots", "1", "--memory", "256", "-q")
+    said = kdelta(*run, "--", shutil.which("python3", path=os.defpath) or "python3", "fill.py", check=3).stderr
+    assert f"{ended}; the guest is out of memory" in said and "--memory SIZE gives it more" in said
+    assert "--follow" not in said
+
+
 WRITES = """#!/bin/sh
 set -e
 echo two >> folder/file; echo > new

@@ -36,6 +36,8 @@ def test_a_program_that_lacks_a_file_is_told_how_to_pack_it() -> None:
     assert _output._unpacked({}, why) == ""
     said = _output._unpacked({"pack": "0" * 64}, why + "; --follow or --file packs what it needs")
     assert said == " (if it ends so here too, --expect-status 128)"
+    memory = why + "; the guest is out of memory, files included: --memory SIZE gives it more"
+    assert _output._unpacked({"pack": "0" * 64}, memory) == said
     assert _output._unpacked({"pack": "0" * 64}, "timed out after 60000 ms") == ""
 
 
