@@ -114,17 +114,26 @@ def _new_alone(request: Request, src: Path, diff: str) -> Request:
     return msgspec.structs.replace(request, new=tuple(name for name in request.new if left[name] >= 0))
 
 
+def fitted(tree: Worktree, wanted: Wanted, progress: Progress) -> Patched:
+    """The source of ``wanted`` with its patches, on the locked ``tree``; nothing is laid out or built.
+
+    Raises:
+        UserError: a patch that does not fit.
+    """
+    try:
+        return patched(tree, wanted.origin, wanted.steps, progress)
+    except UserError as error:  # of a patch for another release no wonder
+        raise UserError("; ".join([str(error), *for_others(wanted.steps, wanted.origin.version)])) from None
+
+
 def build_in(tree: Worktree, wanted: Wanted, name: str, progress: Progress) -> None:
     """Build what is ``wanted``, the kernel called ``name``, in the locked ``tree`` and remember the product.
 
     Raises:
         UserError: a patch that does not fit. HostError: the build fails. OSError: the disk is full.
     """
-    origin, steps = wanted.origin, wanted.steps
-    try:
-        applied = patched(tree, origin, steps, progress)
-    except UserError as error:  # of a patch for another release no wonder
-        raise UserError("; ".join([str(error), *for_others(steps, origin.version)])) from None
+    origin = wanted.origin
+    applied = fitted(tree, wanted, progress)
     for note in applied.notes:
         progress.step(note)
     home = products.folder(wanted.key)

@@ -97,6 +97,10 @@ def resolve_all(
     labels_differ(specs)
     check(specs)
     singles = [single for spec in specs for single in expand(spec, said)]
+    if any(source_of(single).builds for single in singles):
+        from kdelta.kernel.source import refuse_misfits
+
+        refuse_misfits(singles, said)
     found: dict[int, Kernel] = {}
     for done, index in enumerate(sorted(range(len(singles)), key=lambda i: not source_of(singles[i]).lies_here)):
         single = singles[index]

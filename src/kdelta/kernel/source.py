@@ -11,14 +11,14 @@ import msgspec
 from kdelta.errors import HostError, KdeltaError
 from kdelta.kernel import cache, config_fragment, defaults, diff, guards, kconfig, layouts, products, toolchain
 from kdelta.kernel.build import fault_of_source
-from kdelta.kernel.one_build import Wanted, build_in
+from kdelta.kernel.one_build import Wanted, build_in, fitted
 from kdelta.kernel.origin import Origin
 from kdelta.kernel.products import Built
 from kdelta.kernel.steps import Step, load_patches
 from kdelta.kernel.wanted import origin_of, source_of
 from kdelta.kernel.worktree import Worktree
 from kdelta.model import Gap, Kernel, Progress, Quiet
-from kdelta.spec.kernels import KernelSpec
+from kdelta.spec.kernels import BUILT_KINDS, KernelSpec
 
 
 def _wanted(spec: KernelSpec, origin: Origin, steps: tuple[Step, ...], layout: int = 0) -> Wanted:
@@ -58,6 +58,28 @@ def build(
             f"{name}: the image disappeared after it was built; is another program cleaning {cache.root()}?"
         )
     return known
+
+
+def refuse_misfits(specs: Sequence[KernelSpec], progress: Progress) -> None:
+    """Try the patches of all ``specs`` before the first of them is built, which may take most of an hour.
+
+    Only on the source that is built first: to fill a work tree with another and back compiles more again.
+
+    Raises:
+        UserError, HostError: as ``resolve_source``, of what can be told before a build.
+    """
+    built = [spec for spec in specs if spec.kind in BUILT_KINDS]
+    if len(built) > 1 and any(spec.patches for spec in built[1:]):
+        _refuse_misfits([one for spec in built for one in wants(spec, False, progress)], progress)
+
+
+def _refuse_misfits(wanted: Sequence[Wanted], progress: Progress) -> None:
+    open_ = [one for one in wanted if products.recall(one.key, one.tools) is None]
+    for one in open_[1:]:  # the first finds it itself
+        if one.steps and (one.origin.key, one.origin.base) == (open_[0].origin.key, open_[0].origin.base):
+            tree = Worktree(products.root() / one.origin.key)
+            with tree.locked(progress):
+                fitted(tree, one, progress)
 
 
 def _resolve(
@@ -126,6 +148,7 @@ def resolve_each(spec: KernelSpec, progress: Progress | None = None) -> list[Ker
     """
     said = progress or Quiet()
     origin, steps = source_of(spec, said)
+    _refuse_misfits([_wanted(spec, origin, steps[:count]) for count in range(len(steps) + 1)], said)
     found: list[Kernel | Gap] = []
     faults: list[HostError] = []
     for count in range(len(steps) + 1):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kdelta.errors import HostError, UserError
-from kdelta.kernel import series, source
+from kdelta.kernel import resolve, series, source
 from kdelta.kernel.sources import parse_kernel
 from kdelta.model import Gap, Kernel
 from kdelta.model.progress import Quiet
@@ -36,6 +36,28 @@ def test_a_patch_for_another_release_is_told_where_it_fits_and_where_not(tree: P
     saved.write_text(mail + fits.replace("LIMIT", "BOUND"))
     with pytest.raises(UserError, match=f"; {told}$"):
         source.resolve_source(spec)
+
+
+def test_a_patch_that_does_not_fit_is_told_before_the_kernel_without_it_is_built(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was told when that was built, most of an hour later on two cores."""
+
+    def built(*_: object) -> None:
+        raise AssertionError("a kernel was built")
+
+    monkeypatch.setattr(source, "build_in", built)
+    bad = patch(tmp_path, "bad", PIPE.replace("LIMIT", "9"), PIPE.replace("LIMIT", "BOUND"))
+    good = patch(tmp_path, "good", PIPE.replace("LIMIT", "9"))
+    named = [parse_kernel(f"src:{tree}{patches}") for patches in ("", f"+{good}", f"+{bad}")]
+    for specs in (named, [named[1], named[2]]):
+        with pytest.raises(UserError, match=r"bad.*pipe\.c"):
+            resolve.resolve_all(specs)
+    series_of_two = _series(tree, tmp_path, TWO, THREE)
+    first, second = (tmp_path / "series.mbox").read_text().split("\nFrom 1")
+    (tmp_path / "series.mbox").write_text(f"{first}\nFrom 1{second.replace('<a.h>', '<b.h>')}")
+    with pytest.raises(UserError, match=r"pipe\.c"):
+        series.along(series_of_two, Quiet())
 
 
 def _series(tree: Path, tmp_path: Path, *texts: str) -> KernelSpec:
