@@ -92,6 +92,14 @@ def parted(versions: Sequence[Version]) -> tuple[tuple[Kernel, ...], tuple[Gap, 
     return tuple(one for one in versions if not isinstance(one, Gap)), gaps_in(versions)
 
 
+def refuse_alone(specs: Sequence[KernelSpec], kernels: Sequence[Kernel]) -> None:
+    """Raises:
+    UserError: a range holds one kernel, which nothing can be compared with.
+    """
+    if len(kernels) == 1 and specs[0].is_range:
+        raise UserError(f"compare needs two kernels or more; {specs[0].text} is {kernels[0].label} alone")
+
+
 def refuse_unbuilt(kernels: Sequence[Kernel], gaps: Sequence[Gap]) -> None:
     """Exit code 2 where a series as a whole does not build, after what comes before its end was measured.
 

@@ -176,6 +176,8 @@ def run(
             host = args.met(progress)
             _fleet.built(args, specs, progress, each=args.each, first=not args.each)
             resolved, gaps = _patching.parted((_auto if auto else _patching).fetched(specs, args.each, progress))
+            if not gaps:
+                _patching.refuse_alone(specs, resolved)
             resolved = _layouts.linked(resolved, specs, args.layouts, args.seed, progress)
             budget.begin()
             with going_on(THE_SAME):

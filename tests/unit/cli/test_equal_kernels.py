@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is said before the boots: kernels that are one, and plans too short for any verdict."""
+"""What is said before the boots: kernels that are one, a range of one, and plans too short for any verdict."""
 
 from __future__ import annotations
 
-from kdelta.cli import _kernels, compare
+import pytest
+
+from kdelta.cli import _kernels, _patching, compare
+from kdelta.errors import UserError
+from kdelta.kernel.sources import parse_kernel
 from kdelta.model import Kernel, Quiet
 from unit.store.store_builders import experiment
 
@@ -38,3 +42,11 @@ def test_a_plan_too_short_for_a_verdict_is_named() -> None:
         compare.note_few(experiment("e", mode=mode, blocks=blocks), notes)
     without = "gives figures without a verdict: a verdict needs"
     assert notes.all == [f"--blocks 4 {without} 8", f"--seeds 3 {without} 5"]
+
+
+def test_a_range_of_one_kernel_is_not_compared_with_nothing() -> None:
+    """Twenty boots were made of ``debian:6.1..6.2``, and the answer was that there is nothing to compare them with."""
+    only, others = parse_kernel("debian:6.1..6.2"), parse_kernel("debian:6.1..6.12")
+    with pytest.raises(UserError, match=r"two kernels or more; debian:6.1..6.2 is 6.1.192 alone"):
+        _patching.refuse_alone([only], [kernel("6.1.192", "1")])
+    _patching.refuse_alone([others], [kernel("6.1.192", "1"), kernel("6.12.118", "2")])
