@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 import click
@@ -103,12 +104,23 @@ def command(args: list[str], commands: list[str]) -> str:
     if _EXPERIMENT.fullmatch(word):
         return f"; did you mean: kdelta report {shlex.join(args)}?"
     if ":" in word or "/" in word or word == "running" or word.lstrip("v")[:1].isdigit():
-        verb = "compare" if len(args) > 1 and not args[1].startswith("-") else "run --kernel"
+        several = len(args) > 1 and not args[1].startswith("-")
+        verb = "run --" if _is_program(word) else "compare" if several else "run --kernel"
         return f"; did you mean: kdelta {verb} {shlex.join(args)}"
     if word in _INSTEAD:
         return f"; {_INSTEAD[word]}"
     close = [_MEANT[word]] if word in _MEANT else difflib.get_close_matches(word, commands, n=1, cutoff=0.65)
     return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def _is_program(name: str) -> bool:
+    """Whether a file can be executed and is no kernel, of which a vmlinux is executable too."""
+    try:
+        with open(name, "rb") as file:
+            begins = file.read(4)
+    except (OSError, ValueError):
+        return False
+    return os.access(name, os.X_OK) and (begins[:2] == b"#!" or (begins == b"\x7fELF" and "vmlinu" not in name))
 
 
 def spelled(args: list[str]) -> list[str]:

@@ -143,7 +143,8 @@ def refuse_bare(words: Sequence[str]) -> None:
             raise UserError(f"{word!r} is a case, not a kernel: write --case {word}")
         if word in suites.suites():
             raise UserError(f"{word!r} is a suite, not a kernel: write --suite {word}")
-        if at and "/" not in word and shutil.which(word):
+        program = word.split(" ", 1)[0]  # the quoted whole of a command
+        if (at or len(words) == 1) and "/" not in program and shutil.which(program):
             raise UserError(
                 f"{word!r} is not a kernel; to measure a program put -- before it, as in -- {' '.join(words[at:])}"
             )

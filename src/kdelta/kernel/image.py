@@ -222,6 +222,7 @@ def _zboot(name: str, data: bytes) -> Unpacked:
 
 _ET_REL = b"\1\0"  # elf(5): e_type
 _CPIO = (b"070701", b"070702")  # Documentation/driver-api/early-userspace/buffer-format.rst
+_AS_PROGRAM = "a program is measured behind --, as in -- {}"
 _NO_TEXT = set(range(32)) - set(b"\t\n\r\f")
 
 
@@ -234,7 +235,7 @@ def _vmlinux(name: str, data: bytes) -> Unpacked:
         raise UserError(f"{name}: a module or another object file, not a kernel; give a bzImage or a vmlinux")
     release = _banner(data)
     if not release:
-        raise UserError(f"{name}: an ELF file, but no kernel (no version banner)")
+        raise UserError(f"{name}: an ELF file, but no kernel (no version banner); {_AS_PROGRAM.format(name)}")
     if file.machine != "x86_64":
         raise UserError(f"{name}: a vmlinux for {file.machine}; give its bootable Image instead")
     if not elf.has_pvh(file):
@@ -272,13 +273,17 @@ def _unpacked(name: str, data: bytes, layers: int) -> Unpacked:
             return _unpacked(name, _unpack(data), layers - 1)
         except _Packed as error:
             raise UserError(f"{name}: {error}") from None
-    raise UserError(f"{name}: not a kernel image: want a bzImage, a vmlinux or an arm64 Image; {_looks_like(data)}")
+    raise UserError(
+        f"{name}: not a kernel image: want a bzImage, a vmlinux or an arm64 Image; {_looks_like(name, data)}"
+    )
 
 
-def _looks_like(data: bytes) -> str:
+def _looks_like(name: str, data: bytes) -> str:
     """What a file that is no kernel is, for a message."""
     if data.startswith(_CPIO):
         return "it is an initramfs (cpio)"
+    if data.startswith(b"#!"):
+        return f"it is a script; {_AS_PROGRAM.format(name)}"
     if data and data[:512].isascii() and not set(data[:512]) & _NO_TEXT:
         return "it is a text file"
     return f"it starts with {data[:8].hex() or 'nothing'}"

@@ -115,6 +115,8 @@ ANSWERED = {
     "bisect v6.12..v6.18 --case pipe": "kdelta bisect src:.@v6.12 src:.@v6.18",
     "bisect debian:6.1 debian:6.12 --case pipe": "kdelta sweep debian:6.1 debian:6.12",
     "reach pipe_write": "kdelta reach debian:6.12 pipe_write",
+    "run true": "put -- before it, as in -- true",
+    "compare true": "put -- before it, as in -- true",
     "compare --list": "kdelta cases list has the cases",
     "delete x": "'history delete'",
     "am x.mbox": "did you mean 'review'?",
@@ -254,6 +256,16 @@ def test_a_patch_in_the_place_of_a_kernel_is_answered(name: str, capsys: pytest.
     Path(name).write_text("From 1234 Mon Sep 17 00:00:00 2001\n", encoding="utf-8")
     for words in (f"compare ./{name}", f"compare debian:6.12 ./{name}", f"run --kernel ./{name}"):
         refused(words, f"kdelta review {name} --tree", capsys)
+
+
+@pytest.mark.parametrize("begins", [b"#!/bin/sh\n", b"\x7fELF\2\1\1" + bytes(9) + b"\3\0\x3e\0" + bytes(200)])
+def test_a_program_in_the_place_of_a_kernel_is_answered(begins: bytes, capsys: pytest.CaptureFixture[str]) -> None:
+    """``run ./a.out`` was told that it is an ELF file without a banner, ``kdelta ./a.out`` to run it as a kernel."""
+    Path("a.out").write_bytes(begins)
+    Path("a.out").chmod(0o755)
+    refused("./a.out", "did you mean: kdelta run -- ./a.out", capsys)
+    for words in ("run ./a.out", "compare debian:6.12 debian:7.0 ./a.out", "run --kernel a.out"):
+        refused(words, "a program is measured behind --, as in -- /", capsys)
 
 
 @pytest.mark.parametrize("name", ["md", "txt", "markdown"])
