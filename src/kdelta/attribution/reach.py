@@ -26,6 +26,7 @@ _KERNEL_HALF = np.uint64(1 << 63)
 _NO_FUNCTIONS = ("__pfx_", "__cfi_")  # padding and type hashes before functions
 _OF_MEMCGS = re.compile(r"memcg|mem_cgroup|objcg|obj_cgroup|page_counter|_stock\b|_stock_")
 _MOST = 0.8  # of the cases that an interrupt came into
+_OPTION = re.compile(r"\bCONFIG_[A-Z0-9_]+")  # as a case names what it needs (guest/case.h, NEED)
 _FARTHEST = 4  # calls between a function that nothing executes and those that are named as near it
 
 
@@ -104,6 +105,11 @@ class Reach(Struct, frozen=True, kw_only=True, dict=True):
     def not_mapped(self) -> tuple[Row, ...]:
         """The cases of which nothing is known."""
         return tuple(row for row in self.rows if row.state != "ok")
+
+    @property
+    def needs(self) -> dict[str, int]:
+        """Options that the kernel lacks and cases need (``CONFIG_INET``): how many cases, the most first."""
+        return dict(Counter(name for row in self.not_mapped for name in set(_OPTION.findall(row.why))).most_common())
 
     @property
     def taken_over(self) -> tuple[Row, ...]:

@@ -226,6 +226,7 @@ def _looked(bare: Looked, found: Changes, chosen: selection.Selection, reach: Re
         interrupting=tuple(change.title for change in chosen.interrupting),
         controls=chosen.controls,
         not_mapped=tuple(row.case for row in reach.not_mapped),
+        needs=reach.needs,
         no_time=reach.no_time,
         taken_over=len(reach.taken_over),
         beyond=tuple(sorted({name for row in reach.taken_over for name in row.beyond})),

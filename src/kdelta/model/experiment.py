@@ -83,6 +83,7 @@ class Looked(Struct, frozen=True, kw_only=True):
     given: tuple[str, ...] = ()  # cases that the user named, measured whatever they execute
     controls: tuple[str, ...] = ()
     not_mapped: tuple[str, ...] = ()  # candidates that did not run here
+    needs: dict[str, int] = {}  # options that the kernel lacks: how many of those said that they need it
     whole: bool = False
     through: tuple[str, ...] = ()
     boot_patched: bool = False  # instructions that the kernel patches in at boot differ

@@ -127,10 +127,11 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
     if looked.boot_patched and looked.differ and not looked.whole:
         lines.append(f"{PATCHED}.")
     if looked.off:
-        on = shlex.join(["--config", " ".join(f"{name}=y" for name in looked.off[:_SHOWN_MISSING])])
-        lines.append(f"NOT LOOKED AT, off in this config: {_names(looked.off)}; measured with kdelta review {on}.")
+        on = " ".join(f"{name}=y" for name in looked.off[:_SHOWN])
+        how = f"measured by the same kdelta review with {shlex.join(['--config', on])}"
+        lines.append(f"NOT LOOKED AT, off in this config: {_names(looked.off)}; {how}.")
     if looked.defaults:
-        given = json.dumps(" ".join(looked.defaults[:_SHOWN_MISSING]))
+        given = json.dumps(" ".join(looked.defaults[:_SHOWN]))
         how = f"measured with ,config={given} behind the patched kernel of kdelta compare"
         lines.append(
             f"NOT LOOKED AT, another default, which this config does not take: {_names(looked.defaults)}; {how}."
@@ -192,7 +193,10 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
         lines.append(f"{_controls(looked)}: {_names(looked.controls)}.")
     if looked.not_mapped:
         names = _names(looked.not_mapped, _SHOWN_MISSING)
-        lines.append(f"{len(looked.not_mapped)} of {looked.candidates} cases do not run here (kdelta reach): {names}.")
+        of = "".join(f"; {count} of them {'need' if count > 1 else 'needs'} {name}" for name, count in _most(looked))
+        lines.append(
+            f"{len(looked.not_mapped)} of {looked.candidates} cases do not run here (kdelta reach): {names}{of}."
+        )
     if looked.taken_over:
         what = f"{looked.taken_over} of {looked.candidates} cases were mapped on another kernel"
         lines.append(
@@ -200,6 +204,11 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
             "their set-up may (kdelta reach KERNEL --anew maps them again)."
         )
     return tuple(lines)
+
+
+def _most(looked: Looked) -> list[tuple[str, int]]:
+    """The options that would make the most cases run, and how many."""
+    return list(looked.needs.items())[:_SHOWN_MISSING]
 
 
 def nothing(looked: Looked | None) -> str:
@@ -288,6 +297,7 @@ def document(looked: Looked) -> dict[str, Any]:
         "given": list(looked.given),
         "controls": list(looked.controls),
         "not_mapped": list(looked.not_mapped),
+        "needs": dict(looked.needs),
         "whole": looked.whole,
         "through": list(looked.through),
         "boot_patched": looked.boot_patched,

@@ -198,8 +198,8 @@ def test_an_option_that_is_off_is_told_with_how_to_measure_it(bench: Bench, monk
     monkeypatch.setattr(source, "parameters", lambda _: ())
     monkeypatch.setattr(source, "remembered", lambda _: None)
     told = " ".join(sentences.sentences(bench.choose(SOURCE, SOURCE, specs=(parse_kernel("src:debian:6.12"), spec))[1]))
-    assert "identical" in told and "NOT LOOKED AT, off in this config: PIPE_SKIP; measured with" in told
-    assert "kdelta review --config PIPE_SKIP=y." in told
+    assert "identical" in told and "NOT LOOKED AT, off in this config: PIPE_SKIP; measured by" in told
+    assert "the same kdelta review with --config PIPE_SKIP=y." in told
 
 
 def test_what_the_config_does_not_build_is_told(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from kcidb_io.schema import V5_0, V5_3
 from msgspec.structs import replace
 
+from kdelta.attribution.reach import Reach, Row
 from kdelta.model import UNBOOTED, Annotations, Beside, Case, ExperimentResult, Gap, Looked, State, Unreached
 from kdelta.report import kcidb
 from kdelta.report import looked as looked_at
@@ -245,6 +246,37 @@ def test_a_default_that_the_config_does_not_take_is_told_with_how_to_measure_it(
     )
     assert any('with ,config="INIT=y" behind the patched kernel' in line for line in looked_at.sentences(looked))
     assert "makes INIT=y the default" in looked_at.unseen(replace(looked, differ=1))
+
+
+def test_all_options_that_are_named_as_off_are_in_the_line_that_turns_them_on() -> None:
+    """Of five three were, so that what stood under the other two was off again."""
+    names = ("A", "B", "C", "D", "E")
+    (told,) = (
+        line for line in looked_at.sentences(Looked(functions=9, differ=1, candidates=5, off=names)) if "A=y" in line
+    )
+    assert told.endswith("measured by the same kdelta review with --config 'A=y B=y C=y D=y E=y'.")
+
+
+def test_what_would_make_cases_run_is_said_beside_how_many_do_not() -> None:
+    """A kernel without CONFIG_INET had 12 cases that "do not run here", and no word why."""
+    why = {
+        "udp": "needs CONFIG_INET (socket(...))",
+        "tcp": "needs CONFIG_INET (x)",
+        "mq": "CONFIG_POSIX_MQUEUE",
+        "a": "?",
+    }
+    rows = (
+        *(Row(case=name, state="unsupported", why=said) for name, said in why.items()),
+        Row(case="pipe", state="ok"),
+    )
+    reach = Reach(kernel="k", rows=rows)
+    assert reach.needs == {"CONFIG_INET": 2, "CONFIG_POSIX_MQUEUE": 1}
+    looked = Looked(functions=9, differ=1, candidates=5, not_mapped=("udp", "tcp", "mq", "a"), needs=reach.needs)
+    assert looked_at.document(looked)["needs"] == reach.needs
+    assert looked_at.sentences(looked)[-1] == (
+        "4 of 5 cases do not run here (kdelta reach): udp, tcp, mq and 1 more; 2 of them need CONFIG_INET; 1 of them "
+        "needs CONFIG_POSIX_MQUEUE."
+    )
 
 
 def test_that_nothing_differs_is_told_once() -> None:
