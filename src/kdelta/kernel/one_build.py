@@ -44,8 +44,17 @@ class Wanted(Struct, frozen=True, kw_only=True):
     @property
     def title(self) -> str:
         """The source as its user named it."""
-        shifted = [f"layout {self.layout}"] if self.layout else []
-        return " ".join([self.origin.title, *(step.title for step in self.steps), *shifted])
+        return " ".join([self.origin.title, *(step.title for step in self.steps), *self._shifted])
+
+    @property
+    def short(self) -> str:
+        """``title`` where a series is a word, how far it goes: ``+series.mbox [3/3]``."""
+        far = {step.title.partition(" [")[0]: step.title for step in self.steps}
+        return " ".join([self.origin.title, *far.values(), *self._shifted])
+
+    @property
+    def _shifted(self) -> list[str]:
+        return [f"layout {self.layout}"] if self.layout else []
 
     @property
     def about(self) -> str:
@@ -57,7 +66,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
         """By what its products are remembered."""
         steps, config = [step.id for step in self.steps], config_digest(self.request)
         facts = [FORMAT, self.origin.id, steps, config, self.tools.id, self.tools.arch]
-        facts += [f"layout {self.layout}"] if self.layout else []
+        facts += self._shifted
         facts += [f"new {' '.join(self.request.new)}"] if self.request.new else []
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:24]
 
@@ -139,7 +148,7 @@ def build_in(tree: Worktree, wanted: Wanted, name: str, progress: Progress) -> N
     home = products.folder(wanted.key)
     home.mkdir(parents=True, exist_ok=True)
     cache.write_atomically(home / "applied.diff", encode(applied.diff))
-    title = wanted.title
+    title = wanted.short
     files = layouts.padded(applied.files, tree.read_base, wanted.layout)
     obj = wanted.objects(tree.home)
     jobs, held = default_jobs(), (tree.lock_fd,)

@@ -18,6 +18,7 @@ from kdelta.kernel.steps import Step, load_patches
 from kdelta.kernel.wanted import origin_of, source_of
 from kdelta.kernel.worktree import Worktree
 from kdelta.model import Gap, Kernel, Progress, Quiet
+from kdelta.model.progress import Once
 from kdelta.spec.kernels import BUILT_KINDS, KernelSpec
 
 
@@ -123,7 +124,7 @@ def resolve_source(spec: KernelSpec, progress: Progress | None = None) -> Kernel
         UserError: no such tree, ref or patch; a patch that does not fit, is hostile, or is merged already.
         HostError: missing programs, a full disk, or a build that fails (its log named, the compiler's line shown).
     """
-    said = progress or Quiet()
+    said = Once(progress or Quiet())
     return _resolve(spec, *source_of(spec, said), said)[0]
 
 
@@ -146,7 +147,7 @@ def resolve_each(spec: KernelSpec, progress: Progress | None = None) -> list[Ker
     Raises:
         UserError, HostError: as ``resolve_source``; also where the source builds with none of the patches.
     """
-    said = progress or Quiet()
+    said = Once(progress or Quiet())
     origin, steps = source_of(spec, said)
     _refuse_misfits([_wanted(spec, origin, steps[:count]) for count in range(len(steps) + 1)], said)
     found: list[Kernel | Gap] = []

@@ -19,6 +19,29 @@ class Progress(Protocol):
         """One line worth telling."""
 
 
+class Once:
+    """A Progress that hands each remark and step on to another once: a patch's come with every kernel that has it."""
+
+    def __init__(self, heard: Progress) -> None:
+        self._heard, self._said = heard, set[str]()
+
+    def step(self, text: str, done: int | None = None, total: int | None = None) -> None:
+        """Each once, but those that count."""
+        if done is not None or text not in self._said:
+            self._said.add(text)
+            self._heard.step(text, done, total)
+
+    def boots(self, done: int, planned: int, what: str) -> None:
+        """As it is."""
+        self._heard.boots(done, planned, what)
+
+    def note(self, text: str) -> None:
+        """Each once."""
+        if text not in self._said:
+            self._said.add(text)
+            self._heard.note(text)
+
+
 class Quiet:
     """A Progress that says nothing."""
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from pathlib import Path
 
@@ -36,6 +37,27 @@ def test_a_patch_for_another_release_is_told_where_it_fits_and_where_not(tree: P
     saved.write_text(mail + fits.replace("LIMIT", "BOUND"))
     with pytest.raises(UserError, match=f"; {told}$"):
         source.resolve_source(spec)
+
+
+class _Told(Quiet):
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def step(self, text: str, done: int | None = None, total: int | None = None) -> None:
+        self.lines += [text] if done is None else []
+
+
+def test_along_a_series_each_line_is_told_once_and_how_far_it_is(tree: Path, tmp_path: Path) -> None:
+    """``building linux +s.mbox [1/3] +s.mbox [2/3] +s.mbox [3/3]`` hid its end, and each kernel said all over again."""
+    whole = _series(tree, tmp_path, THREE.replace("MORE", "LESS"), THREE, FOUR)
+    saved = tmp_path / "series.mbox"
+    saved.write_text(re.sub(r"@@ -\d+", "@@ -3", saved.read_text(), count=1))
+    told = _Told()
+    series.along(whole, told)
+    assert len(told.lines) == len(set(told.lines))
+    assert sum("offset" in line for line in told.lines) == 1, told.lines
+    far = [line.rpartition("linux")[2] for line in told.lines if line.startswith("configuring")]
+    assert far == ["", " +series.mbox [1/3]", " +series.mbox [2/3]", " +series.mbox [3/3]"]
 
 
 def test_a_patch_that_does_not_fit_is_told_before_the_kernel_without_it_is_built(
