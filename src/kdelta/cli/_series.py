@@ -53,7 +53,7 @@ def read(series: str, tree: str, suffix: str, *, each: bool = False) -> Series:
 def _of_range(base: str, tip: str, tree: str, suffix: str, each: bool) -> Series:
     from kdelta.kernel import cover, history, origin, patch_ids, touches
 
-    source = _source(tree)
+    source = source_of(tree)
     if "@" in source or source.startswith("src:debian:"):
         raise UserError(f"--tree {tree}: a range needs the repository that it is of, without @REF")
     path = source.removeprefix("src:")
@@ -70,7 +70,8 @@ def _of_range(base: str, tip: str, tree: str, suffix: str, each: bool) -> Series
     return Series(kernels=names, cover=about, touched=touched)
 
 
-def _source(tree: str) -> str:
+def source_of(tree: str) -> str:
+    """The name of the kernel that --tree TREE is the source of."""
     return tree if tree.startswith("src:") else f"src:{tree}"
 
 
@@ -84,10 +85,10 @@ def _of_mails(series: str, tree: str, suffix: str) -> Series:
     touched = touches.of(line for patch in patches for line in patch.lines)
     there = None if about.base or len(patches) > 1 else _on_branch(tree, data)
     if there is not None:
-        base, patched = (f"{_source(tree)}@{ref}{suffix}" for ref in there)
+        base, patched = (f"{source_of(tree)}@{ref}{suffix}" for ref in there)
         return Series(kernels=(base, patched), cover=about, touched=touched, patches=1)
     ref = _ref(tree, about.base)
-    base = _source(tree) + ref + (_prerequisites(tree, about) if ref and about.prerequisites else "")
+    base = source_of(tree) + ref + (_prerequisites(tree, about) if ref and about.prerequisites else "")
     kept = _kept(data, _title(about, series))
     kernels = (f"{base}{suffix}", f"{base}+{kept}{suffix}")
     return Series(kernels=kernels, cover=about, touched=touched, patches=len(patches), kept=str(kept))

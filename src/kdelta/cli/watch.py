@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from kdelta.cli._review_job import Desk
     from kdelta.inbox.series import Item
     from kdelta.inbox.sources import Source
+    from kdelta.model import Progress
     from kdelta.model.diary import Watched
+    from kdelta.spec.kernels import KernelSpec
     from kdelta.store.store import Store
 
 EPILOG = """\b
@@ -81,6 +83,7 @@ def command(
         raise UserError("watch needs --tree: the source that series apply to where they name no base")
     folder = answers or state_dir() / "answers" / key_of(found.name)[:12]
     options = ("--time-budget", time_budget, *(("--config", config) if config else ()))
+    base = _base(tree, config, Reporter(quiet)) if found.kind != "branch" else None  # a branch is read as the source
     desk = Desk(tree=tree, options=options, answers=folder.absolute(), send=send)
     with _locked(found), _stores.writing(Reporter(quiet).note) as store:
         if not quiet:
@@ -90,6 +93,8 @@ def command(
             try:
                 items = sources.items(found, _since_s(found, since), start)
                 looked = True
+                if base is not None:
+                    _still(base)
                 done = _pass(store, found, desk, items, budget_s, quiet)
                 told = ""
             except (HostError, OSError) as error:
@@ -101,6 +106,35 @@ def command(
             if not quiet and done:
                 say(f"waiting for more in {found.name}", err=True)
             time.sleep(every_s)
+
+
+def _base(tree: str, config: str, progress: Progress) -> KernelSpec:
+    """What series are built on; a wrong name would make a failure of each series, which is not tried again.
+
+    Raises:
+        UserError: no such tree, not a kernel's, no such version, or no such config. HostError: it cannot be fetched.
+    """
+    from kdelta.cli import _series
+    from kdelta.kernel import wanted
+    from kdelta.kernel.sources import parse_kernel
+
+    base = parse_kernel(_series.source_of(tree) + (f',config="{config}"' if config else ""))
+    wanted.check(base)
+    if base.kind == "src-debian":
+        wanted.origin_of(base, progress)
+    return base
+
+
+def _still(base: KernelSpec) -> None:
+    """Raises:
+    HostError: what was there at the start is away, as a disk that is not mounted.
+    """
+    from kdelta.kernel import wanted
+
+    try:
+        wanted.check(base)
+    except UserError as error:
+        raise HostError(str(error)) from None
 
 
 @contextmanager

@@ -147,6 +147,44 @@ def test_what_cannot_be_watched_is_refused(place: Path, capsys: pytest.CaptureFi
     assert not os.path.exists(place / "answers")
 
 
+@pytest.mark.parametrize(
+    "wrong", [["--tree", "nosuch"], ["--tree", "."], ["--config", "nosuch.config"], ["--config", "=y"]]
+)
+def test_a_tree_or_config_that_is_none_makes_no_failure_of_the_series(
+    wrong: list[str], place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each series of the list was "failed", and not tried again with the right name."""
+    source = stand_ins.mbox(place / "box", stand_ins.twenty()[:2])
+    os.chdir(place)
+    assert run([*words(place, source), *wrong]) == 1
+    assert capsys.readouterr().err.startswith("kdelta: ")
+    with Store() as store:
+        assert store.watched() == []
+
+
+def test_a_tree_that_is_away_for_a_while_makes_no_failure_of_the_series(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, tree, away = stand_ins.maildir(place / "list", []), place / "linux", place / "away"
+    slept = 0
+
+    def sleep(_: float) -> None:
+        nonlocal slept
+        slept += 1
+        if slept == 1:
+            tree.rename(away)
+            shutil.rmtree(place / "list")
+            stand_ins.maildir(place / "list", stand_ins.twenty()[:2])
+        elif slept == 2:
+            with Store() as store:
+                assert store.watched() == []
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("time.sleep", sleep)
+    run([word for word in words(place, source, "-q") if word != "--once"])
+    assert capsys.readouterr().err.splitlines()[0] == f"kdelta: src:{tree}: no such directory; tried again every 5m"
+
+
 def test_what_fails_for_a_while_is_told_once_and_tried_again(
     place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
