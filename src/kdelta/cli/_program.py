@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kdelta.cli import common
+from kdelta.cli import _meant, common
 from kdelta.cli._say import say
 from kdelta.errors import UserError
 
@@ -34,7 +34,7 @@ class Command(click.Command):
             rest = super().parse_args(ctx, list(args))
         except click.NoSuchOption as error:
             at = next((i for i, word in enumerate(args) if word.startswith(error.option_name)), 0)
-            refuse_bare(self._without_options(ctx, args[:at]))  # a program's option, perhaps
+            refuse_bare(self._without_options(ctx, args[:at]), args[at:])  # a program's option, perhaps
             raise
         ctx.params["program"] = words
         return rest
@@ -127,16 +127,23 @@ options = common.decorate(
 )  # fmt: skip
 
 
-def refuse_bare(words: Sequence[str]) -> None:
-    """Raises:
-    UserError: one of the ``words`` that should be kernels is a case, a suite or a program.
+def refuse_bare(words: Sequence[str], more: Sequence[str] = ()) -> None:
+    """``more`` are options behind the ``words``, which may be those of a program.
+
+    Raises:
+        UserError: one of the ``words`` that should be kernels is a case, a suite or a program.
     """
+    import shlex
     import shutil
 
     from kdelta.spec import suites
     from kdelta.spec.kernels import is_commit, released
 
     for at, word in enumerate(words):
+        if (at or len(words) == 1) and _meant.is_program(word):
+            raise UserError(
+                f"{word!r} is a program, not a kernel: put -- before it, as in -- {shlex.join([*words[at:], *more])}"
+            )
         if word == "running" or set(word) & set(":=,.") or released(word) or is_commit(word) or Path(word).exists():
             continue
         if word in common.load_workloads(()):
@@ -146,5 +153,5 @@ def refuse_bare(words: Sequence[str]) -> None:
         program = word.split(" ", 1)[0]  # the quoted whole of a command
         if (at or len(words) == 1) and "/" not in program and shutil.which(program):
             raise UserError(
-                f"{word!r} is not a kernel; to measure a program put -- before it, as in -- {' '.join(words[at:])}"
+                f"{word!r} is not a kernel; to measure a program put -- before it, as in -- {' '.join([*words[at:], *more])}"
             )

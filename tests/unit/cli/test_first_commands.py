@@ -69,7 +69,7 @@ ANSWERED = {
     "import nope.kdelta": "nope.kdelta",
     "history nope": "kdelta compare",
     "compare --nonsense": "kdelta compare --help",
-    "run --case pipe --nonsense": "No such option '--nonsense'",
+    "run --case pipe --nonsense": "no option --nonsense (see kdelta run --help)",
     "compare debian:6.12 debian:7.0 --cpus 4": "--smp",
     "compare debian:6.12 debian:7.0 -n 10": "--seeds or --blocks",
     "compare debian:6.12 debian:7.0 --threads 4": "did you mean --smp?",
@@ -145,6 +145,20 @@ ANSWERED = {
     "sweep --refs v6.8..v6.9 --tree /": "not a git repository, so it has no tags; name one with --tree",
     "sweep --refs v6.8.. --tree ./linux": "src:./linux: no such tree",
     "watch /etc/passwd --tree debian:6.12": "it holds no mail",
+    "compare --base debian:6.12 debian:7.0": "as in kdelta compare debian:6.12 debian:7.0",
+    "compare debian:6.12 --patch x.patch": "src:./linux+fix.patch",
+    "compare debian:6.12 debian:7.0 --command ls": "behind --, as in -- ls -l",
+    "compare debian:6.12 debian:7.0 /bin/ls -l": "as in -- /bin/ls -l",
+    "compare debian:6.12 debian:7.0 ls -l": "as in -- ls -l",
+    "compare debian:6.12 debian:7.0 --alpha 0.01": "docs/methodology.md",
+    "compare debian:6.12 debian:7.0 --sed 4": "did you mean --seed?",
+    "compare debian:6.12 debian:7.0 --zzz 4": "there is no option --zzz (see kdelta compare --help)",
+    "review x.mbox --base debian:6.12": "did you mean --tree?",
+    "check pidfs --kernel debian:6.12": "did you mean --patched?",
+    "bisect --good v6.1 --bad v6.2": "both ends stand first",
+    "why last --flamegraph": "--format html",
+    "serve --bind 0.0.0.0": "did you mean --host?",
+    "publish --output site": "kdelta publish site/",
 }
 # Options that would do nothing there, each with the line that it stands in.
 IDLE = {
@@ -265,7 +279,7 @@ def test_a_program_in_the_place_of_a_kernel_is_answered(begins: bytes, capsys: p
     Path("a.out").chmod(0o755)
     refused("./a.out", "did you mean: kdelta run -- ./a.out", capsys)
     for words in ("run ./a.out", "compare debian:6.12 debian:7.0 ./a.out", "run --kernel a.out"):
-        refused(words, "a program is measured behind --, as in -- /", capsys)
+        refused(words, "is a program, not a kernel: put -- before it, as in -- ", capsys)
 
 
 @pytest.mark.parametrize("name", ["md", "txt", "markdown"])
