@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -105,27 +106,54 @@ def _result(text: str, placed: list[Placed]) -> str:
     return "\n".join(out) + ("\n" if newline and out else "")
 
 
-def _notes(change: Change, placed: list[Placed], name: str) -> list[str]:
+class _Note(NamedTuple):
+    """``fact`` is so of the ``hunks`` of a file; one that only moved did so by ``offset`` lines."""
+
+    path: str
+    hunks: list[int]
+    fact: str
+    offset: int
+
+
+_MOVED_FILES = 6  # that a note names
+
+
+def _notes(change: Change, placed: list[Placed]) -> list[_Note]:
     """What was repaired, each once for all hunks of the file of which it is so."""
-    said: dict[str, list[int]] = {}
+    said: dict[tuple[str, int], list[int]] = {}
     for hunk, found in zip(change.hunks, placed, strict=True):
         for fact in _repairs(found):
             said.setdefault(fact, []).append(hunk.number)
-    return [f"patch {name}: {change.path} {_hunks(numbers)}{fact}" for fact, numbers in said.items()]
+    return [_Note(change.path, numbers, fact, offset) for (fact, offset), numbers in said.items()]
 
 
-def _repairs(found: Placed) -> Iterator[str]:
+def _told(notes: list[_Note], name: str) -> tuple[str, ...]:
+    """``notes`` as lines; files whose hunks only moved share one. A mail's folder says nothing of the kernel."""
+    moved = [note for note in notes if note.offset]
+    alone = notes if len(moved) < 2 else [note for note in notes if not note.offset]
+    lines = [f"{note.path} {_hunks(note.hunks)}{note.fact}" for note in alone]
+    if len(moved) >= 2:
+        most = max((note.offset for note in moved), key=abs)
+        named = [f"{note.path} {_hunks(note.hunks)} {note.offset:+d}" for note in moved[:_MOVED_FILES]]
+        rest = len(moved) - len(named)
+        more = f" and {counted(rest, 'other place')}, the farthest {most:+d}" if rest else ""
+        lines.append(f"applied with offsets in lines: {', '.join(named)}{more}")
+    return tuple(f"patch {name.rsplit('/', 1)[-1]}: {line}" for line in lines)
+
+
+def _repairs(found: Placed) -> Iterator[tuple[str, int]]:
+    """Each fact with the lines that it moved a hunk by."""
     if found.fuzz:
-        yield f" applied at line {found.at + 1} with fuzz 1"
+        yield f" applied at line {found.at + 1} with fuzz 1", 0
     elif found.offset:
-        yield f" applied with an offset of {found.offset:+d} line{'s' if abs(found.offset) > 1 else ''}"
+        yield f" applied with an offset of {found.offset:+d} line{'s' if abs(found.offset) > 1 else ''}", found.offset
     if found.blanks:
-        yield ": the mail lost blank lines; where they belong among the added lines is uncertain"
+        yield ": the mail lost blank lines; where they belong among the added lines is uncertain", 0
     if found.guessed:
         lines = counted(found.guessed, "added line")
-        yield f": the mail lost whitespace; that of {lines} is reconstructed"
+        yield f": the mail lost whitespace; that of {lines} is reconstructed", 0
     elif found.repaired:
-        yield ": the mail lost whitespace; restored from the tree"
+        yield ": the mail lost whitespace; restored from the tree", 0
 
 
 def _hunks(numbers: list[int]) -> str:
@@ -224,12 +252,12 @@ def _apply(
     changes: tuple[Change, ...], read: Read, name: str, mail_end: Change | None = None, *, far: bool = False
 ) -> Applied:
     """``mail_end`` is the change whose last hunk ends the mail; ``far`` is that of ``hunk.place``."""
-    tree, diff, notes = _Overlay(read), list[str](), list[str]()
+    tree, diff, notes = _Overlay(read), list[str](), list[_Note]()
     for change, placed in zip(changes, _placed(changes, read, name, mail_end, far), strict=True):
         _lay(tree.files, _made(change, _before(change, tree, name), placed, name))
         diff += _diff(change, placed)
-        notes += _notes(change, placed, name)
-    return Applied(files=tree.files, diff="\n".join([*diff, ""]), notes=tuple(notes))
+        notes += _notes(change, placed)
+    return Applied(files=tree.files, diff="\n".join([*diff, ""]), notes=_told(notes, name))
 
 
 def _fits(changes: tuple[Change, ...], read: Read, name: str) -> bool:
@@ -253,7 +281,7 @@ def apply(mail: PatchMail, read: Read, *, take_out: bool = False) -> Applied:
         found = _applied(changes, mail, read, take_out=take_out)
     except UserError as error:
         raise as_quoted(mail, error) from None
-    note = (f"patch {mail.name}: as a reply quotes it; what the reply leaves out is missing",) if mail.quoted else ()
+    note = (f"patch {mail.name.rsplit('/', 1)[-1]}: as a reply quotes it; what the reply leaves out is missing",) if mail.quoted else ()
     return replace(found, notes=(*found.notes, *note))
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 
@@ -82,11 +83,14 @@ def missing(result: ExperimentResult) -> int:
     return 0 if result.decided else max(0, left)
 
 
+_FOLDERS = re.compile(r"(?<=[+])/(?:[^+,/]+/)*(?=[^+,/])")  # of patches: a reader of the table has other ones
+
+
 def kernel(item: Kernel) -> str:
     """What a label stands for: release, the name it was asked by, command line, image."""
     parts = [item.release or "unknown release", item.arch]
     if item.spec and item.spec != item.label:
-        parts.append(item.spec)
+        parts.append(_FOLDERS.sub("", item.spec) if item.spec.startswith("src:") else item.spec)
     if item.cmdline:
         parts.append(f"cmdline {item.cmdline}")
     if item.image_sha256:

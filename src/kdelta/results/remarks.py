@@ -44,7 +44,7 @@ _LINES_SHOWN = 2  # of what a kernel complained of
 
 
 def _side_figures(rows: Sequence[CellResult]) -> list[CellResult]:
-    """REP bytes and executions beside the instructions that hide them."""
+    """REP bytes and executions beside the instructions that hide them; none where nobody knows whether they differ."""
     by_key = {(r.case, r.mitigations, r.patched_label, r.metric): r for r in rows}
     found = []
     for row in rows:
@@ -52,7 +52,8 @@ def _side_figures(rows: Sequence[CellResult]) -> list[CellResult]:
         if row.metric == "instructions":
             for name in _SIDE_FIGURES:
                 side = by_key.get((row.case, row.mitigations, row.patched_label, name))
-                if side is not None and side.state == "ok" and (side.baseline or side.patched):
+                known = side is not None and side.state == "ok" and side.verdict != "inconclusive"
+                if side is not None and known and (side.baseline or side.patched):
                     extra[f"{name}_baseline"] = side.baseline or 0.0
                     extra[f"{name}_patched"] = side.patched or 0.0
         found.append(replace(row, extra=extra))

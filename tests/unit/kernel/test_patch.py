@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kdelta.errors import UserError
 from kdelta.kernel.diff import parse
@@ -140,6 +141,17 @@ def test_what_is_so_of_several_hunks_is_said_once() -> None:
     new = old.replace("line 20\n", "twenty\n").replace("line 50\n", "fifty\n").replace("line 80\n", "eighty\n")
     made = applied(diff(old, new), {"fs/a.c": "/* moved */\n" + old})
     assert made.notes == ("patch my.patch: fs/a.c hunks 1-3 applied with an offset of +1 line",)
+
+
+def test_files_that_only_moved_share_a_note_without_the_mails_folder() -> None:
+    old = "".join(f"line {n}\n" for n in range(100))
+    new = old.replace("line 20\n", "twenty\n").replace("line 80\n", "eighty\n")
+    names = [f"fs/{letter}.c" for letter in "abcdefgh"]
+    files = {name: "/* moved */\n" * (at + 1) + old for at, name in enumerate(names)}
+    change = "".join(diff(old, new, name) for name in names)
+    (note,) = apply(replace(mail(change), name="/home/me/my.patch"), files.get).notes
+    assert note.startswith("patch my.patch: applied with offsets in lines: fs/a.c hunks 1-2 +1, fs/b.c hunks 1-2 +2, ")
+    assert note.endswith("fs/f.c hunks 1-2 +6 and 2 other places, the farthest +8")
 
 
 def test_two_places_that_fit_are_ambiguous() -> None:

@@ -8,6 +8,7 @@ import shlex
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from rich.cells import cell_len
 
 from kdelta.report import prose
@@ -101,3 +102,16 @@ def test_bytes_that_read_the_same_before_and_after_a_step_are_not_told() -> None
 
     assert told(195_890.0, 195_891.0) == ""
     assert told(195_890.0, 291.0) == "REP bytes 191.3 KiB before, 291.0 B from here on"
+
+
+@pytest.mark.parametrize(
+    ("spec", "told"),
+    [
+        ("src:debian:7.3+/home/me/.local/state/kdelta/reviews/1/fix.mbox", "src:debian:7.3+fix.mbox"),
+        ("src:./linux@v6.12+/a/one.patch+b/two.patch", "src:./linux@v6.12+one.patch+b/two.patch"),
+        ("/boot/vmlinuz-6.12+", "/boot/vmlinuz-6.12+"),
+        ("/srv/c++/vmlinuz", "/srv/c++/vmlinuz"),
+    ],
+)
+def test_the_table_names_patches_without_the_folders_of_whoever_measured(spec: str, told: str) -> None:
+    assert told in prose.kernel(replace(kernel("patched"), spec=spec)).split(", ")

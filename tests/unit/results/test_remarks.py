@@ -101,6 +101,8 @@ def test_rep_bytes_stand_beside_the_instructions_that_hide_them(stored: Store) -
     assert first.extra == {"rep_bytes_baseline": 0.0, "rep_bytes_patched": 512.0}
     hung = [replace(one, state="hung", patched=None) for one in (row(case="pipe", primary=False), side)]
     assert remarks.on_rows(made(), stored, hung)[0].extra == {}  # not "0 B" of a kernel that was not measured
+    unknown = replace(side, verdict="inconclusive")  # of identical kernels, say: nobody knows whether they differ
+    assert remarks.on_rows(made(), stored, [row(case="pipe", primary=False), unknown])[0].extra == {}
 
 
 def test_reclaim_is_told_by_kernel_as_the_median_of_its_runs(store: Store) -> None:
