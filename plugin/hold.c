@@ -2,12 +2,15 @@
 /*
  * How many instructions run while a lock is held. The host names the places: a
  * hold starts at the instruction after a call that takes a lock, and ends at the
- * call that releases it in the same function (a group). One vCPU: whatever runs
- * in between, also an interrupt or another task, runs while the lock is held.
+ * call that releases it in the same function (a group). That instruction is often
+ * reached without the call, too (a lock taken under a condition), so the call is
+ * a place as well. One vCPU: whatever runs in between, also an interrupt or
+ * another task, runs while the lock is held.
  *
- *	in:	kdelta-hold-sites 1
- *		acq ADDRESS SITE GROUP		in order of addresses, numbers from 0
+ *	in:	kdelta-hold-sites 2
+ *		ask ADDRESS SITE GROUP		the call; in order of addresses, at one first what ends
  *		rel ADDRESS 0 GROUP
+ *		acq ADDRESS SITE GROUP		the instruction after it; numbers from 0
  *	out:	kdelta-holds 1
  *		interval ID
  *		site SITE COUNT TOTAL MAX	only sites that were there
@@ -24,13 +27,16 @@
 
 #define LINE_MAX_BYTES 128
 
+enum what { ACQ, REL, ASK }; /* as they happen at one address */
+
 struct place {
 	uint64_t pc;
 	uint32_t site, group;
-	bool takes;
+	enum what what;
 };
 
 struct site {
+	uint64_t asked; /* calls that have not returned */
 	uint64_t count, total, max;
 };
 
@@ -52,6 +58,11 @@ static uint32_t n_sites, n_groups, n_intervals;
 static bool counting;
 static FILE *out;
 
+static bool comes_after(const struct place *p, const struct place *last)
+{
+	return p->pc > last->pc || (p->pc == last->pc && p->what > last->what);
+}
+
 static bool add_place(const char *line)
 {
 	struct place p = {0};
@@ -60,9 +71,9 @@ static bool add_place(const char *line)
 	if (sscanf(line, "%3s %" SCNx64 " %" SCNu32 " %" SCNu32, what, &p.pc, &p.site, &p.group) !=
 	    4)
 		return false;
-	p.takes = !strcmp(what, "acq");
-	if ((!p.takes && strcmp(what, "rel")) || p.site >= 1u << 24 || p.group >= 1u << 24 ||
-	    (n_places && p.pc <= places[n_places - 1].pc))
+	p.what = !strcmp(what, "acq") ? ACQ : !strcmp(what, "rel") ? REL : ASK;
+	if ((p.what == ASK && strcmp(what, "ask")) || p.site >= 1u << 24 || p.group >= 1u << 24 ||
+	    (n_places && !comes_after(&p, &places[n_places - 1])))
 		return false;
 	if (n_places == room) {
 		struct place *more = xalloc(room = room ? room * 2 : 4096, sizeof(*more));
@@ -84,7 +95,7 @@ bool hold_open(const char *in_path, const char *out_path)
 {
 	char line[LINE_MAX_BYTES];
 	FILE *in = fopen(in_path, "r");
-	bool ok = in && fgets(line, sizeof(line), in) && !strcmp(line, "kdelta-hold-sites 1\n");
+	bool ok = in && fgets(line, sizeof(line), in) && !strcmp(line, "kdelta-hold-sites 2\n");
 
 	while (ok && fgets(line, sizeof(line), in))
 		ok = add_place(line);
@@ -127,10 +138,12 @@ static void place_cb(unsigned int vcpu, void *udata)
 	(void)vcpu;
 	if (!counting)
 		return;
-	/* A REP comes by once per iteration, and is one instruction. */
-	if (p->takes && g->held && g->site == p->site && hold_executed - g->since <= 1)
-		return;
-	if (p->takes) {
+	if (p->what == ASK) {
+		sites[p->site].asked++;
+	} else if (p->what == ACQ) {
+		if (!sites[p->site].asked) /* not by the call, or the next iteration of a REP */
+			return;
+		sites[p->site].asked--;
 		g->nested += g->held;
 		g->held = true;
 		g->site = p->site;
@@ -149,7 +162,9 @@ void hold_instrument(struct qemu_plugin_insn *insn, uint64_t pc)
 {
 	struct place *p = bsearch(&pc, places, n_places, sizeof(*places), by_pc);
 
-	if (p)
+	while (p && p > places && p[-1].pc == pc)
+		p--;
+	for (; p && p < places + n_places && p->pc == pc; p++)
 		qemu_plugin_register_vcpu_insn_exec_cb(insn, place_cb, CB_NO_REGS, p);
 }
 

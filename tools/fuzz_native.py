@@ -40,7 +40,9 @@ _WRITTEN: dict[str, tuple[bytes, ...]] = {
     ),
     "plugin-functions": (b"kdelta-functions 1\nff81000000 function\nff81000040 part\nff82000000 end\n",),
     "plugin-entries": (b"kdelta-entries 1\ncall ff81000000 0\nirq ff81000040 1\nbirth ff82000000 0\n",),
-    "plugin-sites": (b"kdelta-hold-sites 1\nacq ffffffff81000005 0 0\nrel ffffffff81000040 0 0\n",),
+    "plugin-sites": (
+        b"kdelta-hold-sites 2\nask ffffffff81000000 0 0\nacq ffffffff81000005 0 0\nrel ffffffff81000040 0 0\n",
+    ),
     "plugin-memory": (_KERNEL + bytes(4096) + bytes(range(256)) * 4, _KERNEL + b"\0" + b"\x20\x10" + bytes(8190)),
 }
 # NULL + 0, which a loop over lines ends with, is defined from C2y on (WG14 N3322), and does nothing before.

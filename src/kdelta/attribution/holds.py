@@ -2,7 +2,8 @@
 """Instructions executed while mutexes are held: where a kernel takes and releases them, and what the plugin counted.
 
 A hold is seen where a function calls the function that takes the lock and calls (or jumps to) the one that releases
-it, or leaves one of both to a helper that a few functions call (anon_pipe_prefill_and_lock of Linux 7.3). Locks taken
+it, or leaves one of both to a helper that a few functions call (anon_pipe_prefill_and_lock of Linux 7.3), or where two
+helpers that take and release have the same users (fdget_pos and __f_unlock_pos). Locks taken
 inline (a fast path in the caller, mutex_trylock, most spinlocks) are not seen. Pure over bytes.
 """
 
@@ -31,20 +32,23 @@ RELEASES = ("mutex_unlock",)
 TITLE = "mutex hold, exact"
 UNIT = "instructions"
 _FEW = 4
-_HEAD = "kdelta-hold-sites 1"
+_SAME_USERS = 0.75
+_HEAD = "kdelta-hold-sites 2"
+_AT_ONE = ("acq", "rel", "ask")  # as they happen at one address
 _INTERVAL = re.compile(r"^interval (\d{1,20})$")
 _SITE = re.compile(r"^site (\d{1,20}) (\d{1,20}) (\d{1,20}) (\d{1,20})$")
 _GROUP = re.compile(r"^group (\d{1,20}) (\d{1,20}) ([01])$")
 
 
 class Place(Struct, frozen=True, kw_only=True):
-    """A call that takes or releases; ``pc`` is where a hold begins (after the call) or ends (at it)."""
+    """A call that takes or releases; ``pc`` is where a hold begins (after the call, at ``call``) or ends (at it)."""
 
     pc: int
     takes: bool
     function: str  # as the source names it
     offset: int  # of ``pc`` in the function's symbol
     group: str = ""  # functions that take and release for each other share one; "" = the function alone
+    call: int = 0
 
 
 class Sites(Struct, frozen=True, kw_only=True):
@@ -65,11 +69,14 @@ class Sites(Struct, frozen=True, kw_only=True):
     def text(self) -> str:
         """The list as the plugin reads it."""
         group = {name: number for number, name in enumerate(self.groups)}
-        out, site = [_HEAD], 0
-        for place in self.places:
+        lines: list[tuple[int, str, int, int]] = [
+            (place.pc, "rel", 0, group[place.group or place.function]) for place in self.places if not place.takes
+        ]
+        for site, place in enumerate(self.sites):
             mine = group[place.group or place.function]
-            out.append(f"acq {place.pc:x} {site} {mine}" if place.takes else f"rel {place.pc:x} 0 {mine}")
-            site += place.takes
+            lines += [(place.pc, "acq", site, mine), (place.call, "ask", site, mine)]
+        lines.sort(key=lambda line: (line[0], _AT_ONE.index(line[1])))
+        out = [_HEAD, *(f"{what} {pc:x} {site} {mine}" for pc, what, site, mine in lines)]
         return "\n".join([*out, ""])
 
 
@@ -127,7 +134,7 @@ def find(image: bytes, table: Table, name: str = "kernel") -> Sites:
             f"{name}: no function {TAKES[0]} and {RELEASES[0]}: its locks are inlined and cannot be observed"
         )
     scan, size = (_x86, 5) if file.machine == "x86_64" else (_arm64, 4)
-    found: dict[int, Place] = {}
+    found: dict[tuple[int, bool], Place] = {}
     for low, high in table.ranges:
         code, base = _code(file, low, high)
         calls, jumps = scan(code, base, takes | releases)
@@ -136,29 +143,55 @@ def find(image: bytes, table: Table, name: str = "kernel") -> Sites:
             index = int(np.searchsorted(starts, np.uint64(pc), side="right")) - 1
             if index < 0:
                 continue
-            at = pc + size if target in takes else pc
-            found[at] = Place(pc=at, takes=target in takes, function=fold(names[index]), offset=at - int(starts[index]))
-    places = tuple(found[pc] for pc in sorted(found))
-    helpers = {names[index]: int(starts[index]) for index in _halves(places, starts)}
-    callers: dict[str, set[str]] = defaultdict(set)
-    by_start = {start: name for name, start in helpers.items()}
+            taking = target in takes
+            at = pc + size if taking else pc
+            found[at, taking] = Place(
+                pc=at, takes=taking, function=fold(names[index]), offset=at - int(starts[index]), call=taking * pc
+            )
+    places = tuple(found[key] for key in sorted(found))
+    halves = _halves(places, starts)
+    by_start = {int(starts[index]): fold(names[index]) for index in halves}
+    calling: dict[str, set[str]] = defaultdict(set)
+    using: dict[str, set[str]] = defaultdict(set)  # ... or jumping to
     for low, high in table.ranges:
         code, base = _code(file, low, high)
-        for pc, target in scan(code, base, set(by_start))[0]:
-            index = int(np.searchsorted(starts, np.uint64(pc), side="right")) - 1
-            callers[fold(by_start[target])].add(fold(names[index]))
-    return Sites(places=_grouped(places, callers))
+        calls, jumps = scan(code, base, set(by_start))
+        for users, hits in ((calling, calls), (using, [*calls, *jumps])):
+            for pc, target in hits:
+                index = int(np.searchsorted(starts, np.uint64(pc), side="right")) - 1
+                users[by_start[target]].add(fold(names[index]))
+    pairs = _pairs({fold(names[index]): takes for index, takes in halves.items()}, using)
+    return Sites(places=_grouped(places, calling, pairs))
 
 
-def _halves(places: Sequence[Place], starts: NDArray[np.uint64]) -> set[int]:
-    """Functions (as indexes into ``starts``) that only take or only release: somebody else does the other half."""
+def _halves(places: Sequence[Place], starts: NDArray[np.uint64]) -> dict[int, bool]:
+    """Functions (as indexes into ``starts``) that only take or only release, and which: others do the other half."""
     sides: dict[int, set[bool]] = defaultdict(set)
     for place in places:
         sides[int(np.searchsorted(starts, np.uint64(place.pc - place.offset), side="right")) - 1].add(place.takes)
-    return {index for index, side in sides.items() if len(side) == 1}
+    return {index: next(iter(side)) for index, side in sides.items() if len(side) == 1}
 
 
-def _grouped(places: Sequence[Place], callers: Mapping[str, set[str]]) -> tuple[Place, ...]:
+def _pairs(halves: Mapping[str, bool], users: Mapping[str, set[str]]) -> list[tuple[str, str]]:
+    """Functions of which one takes and another releases, for the same users: fdget_pos and __f_unlock_pos.
+
+    Nobody calls what struct seq_operations points to: there start and stop belong together by their names.
+    """
+    found = []
+    for take in sorted(name for name, takes in halves.items() if takes):
+        stop = re.sub(r"_start$", "_stop", take)
+        if halves.get(stop, True) is False:
+            found.append((take, stop))
+        for release in sorted(name for name, takes in halves.items() if not takes):
+            either, both = users[take] | users[release], users[take] & users[release]
+            if len(both) >= max(2, _SAME_USERS * len(either)):
+                found.append((take, release))
+    return found
+
+
+def _grouped(
+    places: Sequence[Place], callers: Mapping[str, set[str]], pairs: Sequence[tuple[str, str]]
+) -> tuple[Place, ...]:
     """Helpers and their callers in one group, where the callers are few: rtnl_lock() belongs to everybody."""
     leader: dict[str, str] = {}
 
@@ -167,12 +200,10 @@ def _grouped(places: Sequence[Place], callers: Mapping[str, set[str]]) -> tuple[
             name = leader[name]
         return name
 
-    for helper, users in sorted(callers.items()):
-        if len(users) > _FEW:
-            continue
-        for user in sorted(users):
-            first, second = sorted((find_leader(helper), find_leader(user)))
-            leader[second] = first
+    few = [(helper, user) for helper, users in callers.items() if len(users) <= _FEW for user in users]
+    for one, other in [*sorted(few), *pairs]:
+        first, second = sorted((find_leader(one), find_leader(other)))
+        leader[second] = first
     return tuple(replace(place, group=find_leader(place.function)) for place in places)
 
 
@@ -246,7 +277,12 @@ def facts(sites: Sites, intervals: Iterable[Interval]) -> dict[str, float]:
         name = f"{place.function}+{place.offset:#x}"
         found |= {f"{name} count": hold.count, f"{name} total": hold.total, f"{name} most": hold.most}
     groups = sites.groups
-    return found | {f"{groups[group]} unclear": count for group, count in chosen.unclear.items() if count}
+    released = {place.group or place.function for place in sites.places if not place.takes}
+    unclear = {groups[group]: count for group, count in chosen.unclear.items() if count}
+    elsewhere = {
+        f"{name} elsewhere": count + 1 for name, count in unclear.items() if name not in released
+    }  # none ended
+    return found | {f"{name} unclear": count for name, count in unclear.items() if name in released} | elsewhere
 
 
 def result(figures: Mapping[str, float], aliases: Mapping[str, str]) -> tuple[ProbeResult, list[Warn]]:
@@ -255,8 +291,8 @@ def result(figures: Mapping[str, float], aliases: Mapping[str, str]) -> tuple[Pr
     warnings: list[Warn] = []
     for name, value in figures.items():
         site, _, what = name.rpartition(" ")
-        if what == "unclear":
-            warnings.append(HoldUnclear(site, int(value)))
+        if what in ("unclear", "elsewhere"):
+            warnings.append(HoldUnclear(site, int(value), elsewhere=what == "elsewhere"))
         if what != "count":
             continue
         function = aliases.get(site.rpartition("+")[0], site.rpartition("+")[0])

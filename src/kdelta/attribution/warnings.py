@@ -48,8 +48,9 @@ class TraceShortened(Warn, frozen=True):
 
 
 class HoldUnclear(Warn, frozen=True):
-    """Lock holds that began before the last one had ended."""
+    """Lock holds that began before the last one had ended; ``elsewhere``: in a function of which nothing is known."""
 
     code: ClassVar[str] = "hold-unclear"
     site: str
     holds: int
+    elsewhere: bool = False

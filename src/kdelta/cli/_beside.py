@@ -149,7 +149,7 @@ def _show_holds(session: Session, _: Experiment, experiment: Experiment) -> tupl
     from kdelta.report import traces
     from kdelta.results.traces import results
 
-    return traces.render([results(session.store, experiment.id)]), ()
+    return traces.render([results(session.store, experiment.id)], changed=True), ()
 
 
 _CHECKS = (

@@ -281,7 +281,11 @@ def apply(mail: PatchMail, read: Read, *, take_out: bool = False) -> Applied:
         found = _applied(changes, mail, read, take_out=take_out)
     except UserError as error:
         raise as_quoted(mail, error) from None
-    note = (f"patch {mail.name.rsplit('/', 1)[-1]}: as a reply quotes it; what the reply leaves out is missing",) if mail.quoted else ()
+    note = (
+        (f"patch {mail.name.rsplit('/', 1)[-1]}: as a reply quotes it; what the reply leaves out is missing",)
+        if mail.quoted
+        else ()
+    )
     return replace(found, notes=(*found.notes, *note))
 
 

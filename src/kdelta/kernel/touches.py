@@ -9,7 +9,8 @@ Documentation/locking/locktypes.rst); a name is taken apart at its underscores.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 from msgspec import Struct
 
@@ -37,6 +38,8 @@ _LOCK = frozenset(
     }
 )
 _NO_MUTEX = frozenset({"spin", "raw", "rcu", "rwlock", "read", "write", "rwsem", "seqlock", "seqcount", "down", "up"})
+_TAKEN = ("lock", "unlock", "trylock", "relock")
+_HOW = ("nested", "interruptible", "killable", "io", "locked")  # may stand behind
 _SEMAPHORE = re.compile(r"(?:down|up)(?:_|$)")  # not wake_up, round_down
 _SHORT = re.compile(r"[a-z]{1,3}(?:get|put|grab|hold|drop)")  # iput, dget, mmgrab
 _NO_OBJECT = re.compile(  # what is got or put is a value
@@ -57,8 +60,8 @@ class Touched(Struct, frozen=True, kw_only=True):
 
     @property
     def mutexes(self) -> tuple[str, ...]:
-        """Those of the locks that may be mutexes, by their names."""
-        return tuple(name for name in self.locks if not _NO_MUTEX.intersection(name.split("_")))
+        """Those of the locks that may be mutexes, by their names: not finish_lock_switch()."""
+        return tuple(name for name in self.locks if _may_be_mutex(name.split("_")))
 
 
 def _changed(lines: Iterable[str]) -> Iterator[str]:
@@ -71,9 +74,15 @@ def _changed(lines: Iterable[str]) -> Iterator[str]:
             yield line[1:]
 
 
+def _calls(line: str) -> Iterator[str]:
+    """What a line calls: not the function of which it is the head (Documentation/process/coding-style.rst)."""
+    found = (match[1] for match in _CALL.finditer(line))
+    yield from found if line[:1] in " \t#" else islice(found, 1, None)
+
+
 def of(lines: Iterable[str]) -> Touched:
     """What the changed lines of a unified diff call."""
-    names = {match[1] for line in _changed(lines) for match in _CALL.finditer(line)}
+    names = {name for line in _changed(lines) for name in _calls(line)}
     parts = {name: frozenset(name.split("_")) for name in names}
     return Touched(
         lifetimes=tuple(sorted(name for name, words in parts.items() if _is_lifetime(name, words))),
@@ -89,6 +98,11 @@ def waits(lines: Iterable[str], known: Iterable[str] = ()) -> tuple[str, ...]:
     has = frozenset(_changed(known))
     found = (match[0] for line in _changed(lines) if line not in has for match in _WAITS.finditer(line))
     return tuple(dict.fromkeys(found))
+
+
+def _may_be_mutex(words: Sequence[str]) -> bool:
+    *_, last = words[:-1] if len(words) > 1 and words[-1] in _HOW else words
+    return ("mutex" in words or "guard" in words or last in _TAKEN) and not _NO_MUTEX.intersection(words)
 
 
 def _makes(words: frozenset[str]) -> bool:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Sentences on what hangs on more than the kernel's code: a program's calls, where its tasks run, their waiting."""
+"""Sentences on what hangs on more than the kernel: a program's calls, where its tasks run, their waiting, its locks."""
 
 from __future__ import annotations
 
+from kdelta.attribution import warnings as of_traces
 from kdelta.report.causes import listed, more
 from kdelta.results import warnings as of_results
 from kdelta.units import percent
@@ -135,3 +136,9 @@ def strings(w: of_verdicts.Strings | of_results.StepStrings) -> str:
     return (
         f"string instructions count once, whatever they move; with one for each 8 bytes: {percent(w.per_word_percent)}"
     )
+
+
+def holds(w: of_traces.HoldUnclear) -> str:
+    """Of how many lock holds the end was not seen."""
+    how = "ended in a function that is not known" if w.elsewhere else "began before the last one had ended"
+    return f"{w.site}: {w.holds} holds {how}, and are not counted"

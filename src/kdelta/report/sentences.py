@@ -397,4 +397,4 @@ def _(w: of_traces.TraceShortened) -> str:
 
 @sentence.register
 def _(w: of_traces.HoldUnclear) -> str:
-    return f"{w.site}: {w.holds} holds began before the last one had ended, and are not counted"
+    return doings.holds(w)

@@ -83,6 +83,15 @@ def _rare(line: Line, results: Sequence[SetResult]) -> bool:
     return all(row is None or _per_op(row.count, result.ops) < _RARE for row, result in pairs)
 
 
+def _alike(line: Line, results: Sequence[SetResult]) -> bool:
+    """Whether all kernels have the same figures, per operation."""
+    told = {
+        (row and (row.count, tuple(row.sums.items()), row.most), r.ops)
+        for row, r in zip(line.rows, results, strict=True)
+    }
+    return len(told) == 1
+
+
 Cells = tuple[str, Sequence[float | None]]  # a name and the figures beside it
 
 
@@ -146,7 +155,11 @@ def _histograms(probes: Sequence[ProbeResult | None], shown: set[str]) -> Iterat
 
 
 def _probe_text(
-    results: Sequence[SetResult], probes: Sequence[ProbeResult | None], mine: Sequence[Line], width: int
+    results: Sequence[SetResult],
+    probes: Sequence[ProbeResult | None],
+    mine: Sequence[Line],
+    width: int,
+    changed: bool,
 ) -> Iterator[Cells | str]:
     first = next(probe for probe in probes if probe is not None)
     yield ""
@@ -154,7 +167,8 @@ def _probe_text(
     for result, probe in zip(results, probes, strict=True):
         if probe is not None and probe.state == "missing":
             yield from _wrapped(f"{result.kernel}: not observed: {probe.why}", width)
-    kept = [line for line in mine if not _rare(line, results)]
+    often = [line for line in mine if not _rare(line, results)]
+    kept = [line for line in often if not (changed and _alike(line, results))]
     for lock, of_lock in groupby(
         sorted(kept, key=lambda x: list(dict.fromkeys(k.lock for k in kept)).index(x.lock)), lambda x: x.lock
     ):
@@ -162,23 +176,25 @@ def _probe_text(
             yield f" lock {clean(lock)}"
         for line in of_lock:
             yield from _figures(line, results)
-    if len(mine) > len(kept):
-        yield f"  and {len(mine) - len(kept)} more, each below {_RARE:g} per operation"
+    if len(often) > len(kept):
+        yield f"  and {len(often) - len(kept)} more, the same on all kernels"
+    if len(mine) > len(often):
+        yield f"  and {len(mine) - len(often)} more, each below {_RARE:g} per operation"
     if not mine and any(probe is not None and probe.state == "ok" for probe in probes):
         yield "  none"
-    yield from _histograms(probes, {line.site for line in kept})
+    yield from () if changed else _histograms(probes, {line.site for line in kept})
 
 
-def _block(results: Sequence[SetResult], width: int) -> Iterator[str]:
+def _block(results: Sequence[SetResult], width: int, changed: bool) -> Iterator[str]:
     """One case and set on no more kernels than stand in one table."""
     head = results[0]
     counts = list(dict.fromkeys(str(result.ops) for result in results if result.state == "ok"))
     operations = f", {' or '.join(counts)} operations" if counts else ""
     yield from wrap(f"{head.title}: {clean(head.case)}{operations}", width, then="  ")
-    yield from _laid_out(list(_table(results, width)), [clean(result.kernel) for result in results], width)
+    yield from _laid_out(list(_table(results, width, changed)), [clean(result.kernel) for result in results], width)
 
 
-def _table(results: Sequence[SetResult], width: int) -> Iterator[Cells | str]:
+def _table(results: Sequence[SetResult], width: int, changed: bool) -> Iterator[Cells | str]:
     for result in results:
         if result.state != "ok":
             yield from _wrapped(f"{result.kernel}: {result.state}: {result.why}", width)
@@ -189,11 +205,12 @@ def _table(results: Sequence[SetResult], width: int) -> Iterator[Cells | str]:
         first = next(probe for probe in probes if probe is not None)
         if all(probe is None or probe.state == "absent" for probe in probes):
             continue
-        yield from _probe_text(results, probes, [line for line in joined if line.probe == first.probe], width)
+        mine = [line for line in joined if line.probe == first.probe]
+        yield from _probe_text(results, probes, mine, width, changed)
     yield ""
 
 
-def _grouped(results: Sequence[SetResult]) -> list[list[SetResult]]:
+def _grouped(results: Sequence[SetResult]) -> list[Sequence[SetResult]]:
     names = dict.fromkeys((result.case, result.collector) for result in results)
     return [[r for r in results if (r.case, r.collector) == name] for name in names]
 
@@ -201,16 +218,37 @@ def _grouped(results: Sequence[SetResult]) -> list[list[SetResult]]:
 Part = tuple[Experiment, Sequence[SetResult]]
 
 
-def render(parts: Sequence[Part], width: int = WIDTH) -> str:
-    """The tables of one or more traces. Names from guests are shown with control characters replaced."""
+def _summed_up(groups: Sequence[Sequence[SetResult]], width: int) -> tuple[list[Sequence[SetResult]], list[str]]:
+    """The cases in which something differs, and lines that say of which others nothing does."""
+    shown: list[Sequence[SetResult]] = []
+    left: dict[str, list[str]] = {}
+    for group in groups:
+        rows = lines(group)
+        spoke = any(r.state != "ok" or r.warnings or any(p.state != "ok" for p in r.probes) for r in group)
+        if spoke or not all(_alike(line, group) for line in rows):
+            shown.append(group)
+        else:
+            what = "the same on all kernels" if rows else "nothing was seen"
+            left.setdefault(f"{group[0].title}: {what}", []).append(clean(group[0].case))
+    told = [f"{what}: {', '.join(cases)}" for what, cases in left.items()]
+    return shown, [line for text in told for line in wrap(text, min(width, PROSE), then="  ")]
+
+
+def render(parts: Sequence[Part], width: int = WIDTH, changed: bool = False) -> str:
+    """The tables of one or more traces. Names from guests are shown with control characters replaced.
+
+    Where only what is ``changed`` between the kernels is wanted, the rest is counted, or its cases named.
+    """
     out, more = [], _kernels(width) - 1
     for experiment, results in parts:
         how = "counted, not traced" if experiment.mode == "exact" else "traced; times here are not speeds"
         out += [*wrap(f"kdelta trace {experiment.id}: {how}", width, then="  "), ""]
-        for group in _grouped(results):
+        groups, rest = _summed_up(_grouped(results), width) if changed else (_grouped(results), [])
+        for group in groups:
             for at in range(1, max(len(group), 2), more):
                 shown = [group[0], *group[at : at + more]]
-                out += [line.rstrip() for line in _block(shown, width)]
+                out += [line.rstrip() for line in _block(shown, width, changed)]
+        out += [*rest, ""] if rest else []
     return "\n".join(out)
 
 

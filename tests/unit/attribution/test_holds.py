@@ -69,7 +69,8 @@ def test_calls_and_tail_jumps_of_x86_are_found_and_grouped_by_the_function_of_th
         (0x310, False, "writer", 0x10),
     ]
     assert sites.text().splitlines() == [
-        "kdelta-hold-sites 1",
+        "kdelta-hold-sites 2",
+        f"ask {BASE + 0x210:x} 0 0",
         f"acq {BASE + 0x215:x} 0 0",
         f"rel {BASE + 0x250:x} 0 0",
         f"rel {BASE + 0x310:x} 0 0",
@@ -80,6 +81,27 @@ def test_calls_of_arm64_are_found() -> None:
     code = _code(0x500, _arm(0x210, 0x25, 0x0), _arm(0x250, 0x25, 0x100), _arm(0x310, 0x05, 0x100))
     places = holds.find(_elf(code, 183), _table(*NAMES)).places
     assert [(p.pc - BASE, p.takes) for p in places] == [(0x214, True), (0x250, False), (0x310, False)]
+
+
+def test_helpers_with_the_same_users_hold_for_each_other() -> None:
+    """Of fdget_pos and __f_unlock_pos, which five functions call, no hold ended; seq_file calls start and stop."""
+    helpers = ("fdget_pos", "__f_unlock_pos", "unlock_all", "s_start", "s_stop", "other_start")
+    users = ("read", "write", "lseek", "getdents", "readv", "sync")
+    table = _table("mutex_lock", "mutex_unlock", *helpers, *users)
+    at = {name: 0x100 * (2 + number) for number, name in enumerate([*helpers, *users])}
+    takes = [_x86(at[name] + 8, 0xE8, 0x0) for name in ("fdget_pos", "s_start", "other_start")]
+    releases = [_x86(at[name] + 8, 0xE9, 0x100) for name in ("__f_unlock_pos", "unlock_all", "s_stop")]
+    called = [_x86(at[user] + 8, 0xE8, at["fdget_pos"]) for user in users[:5]]
+    called += [_x86(at[user] + 32, 0xE9, at["__f_unlock_pos"]) for user in users[:5]]
+    called += [_x86(at[user] + 64, 0xE8, at["unlock_all"]) for user in ("sync", "readv")]
+    code = _code(0x100 * (2 + len(at)), *takes, *releases, *called)
+    sites = holds.find(_elf(code, 62), table)
+    group = {place.function: place.group for place in sites.places}
+    assert group["fdget_pos"] == group["__f_unlock_pos"] and group["s_start"] == group["s_stop"]
+    assert len(set(group.values())) == 4
+    unseen = holds.Interval(holds={}, unclear={sites.groups.index(group["other_start"]): 4})
+    (warning,) = holds.result(holds.facts(sites, [unseen]), {})[1]
+    assert isinstance(warning, HoldUnclear) and warning.elsewhere and warning.holds == 5
 
 
 def test_a_kernel_whose_locks_are_inline_says_so() -> None:
@@ -116,7 +138,8 @@ def test_output_that_is_cut_off_is_refused(size: int) -> None:
 def test_figures_survive_the_store_and_name_unclear_holds() -> None:
     place = holds.Place(pc=BASE, takes=True, function="anon_pipe_write", offset=0x4A)
     other = holds.Place(pc=BASE + 64, takes=True, function="anon_pipe_write", offset=0x8A)
-    sites = holds.Sites(places=(place, other))
+    ends = holds.Place(pc=BASE + 96, takes=False, function="anon_pipe_write", offset=0xAA)
+    sites = holds.Sites(places=(place, other, ends))
     one = holds.Interval(
         holds={0: holds.Hold(count=3, total=300, most=120), 1: holds.Hold(count=1, total=50, most=50)}, unclear={0: 2}
     )

@@ -225,6 +225,31 @@ def test_the_table_sets_renamed_functions_side_by_side_in_72_columns() -> None:
     assert "lock of pipe_read, pipe_write" in text
 
 
+def test_what_is_the_same_on_all_kernels_is_counted_where_changes_are_asked_for() -> None:
+    """A review listed twenty rows alike of a program, and four lines of each case that holds no mutex."""
+
+    def held(kernel: str, case: str, **times: int) -> traces.SetResult:
+        rows = tuple(traces.Row(site=site, count=n, sums={"instructions": 9 * n}, most=9) for site, n in times.items())
+        probe = traces.ProbeResult(probe="hold", title="mutex hold", state="ok", rows=rows)
+        return traces.SetResult(
+            collector="hold", title="Lock holds", kernel=kernel, case=case, state="ok", ops=1, probes=(probe,)
+        )
+
+    results = [
+        *(held(kernel, "idle") for kernel in ("old", "new")),
+        *(held(kernel, "quiet") for kernel in ("old", "new")),
+        *(held(kernel, "alike", seq_read_iter=4) for kernel in ("old", "new")),
+        held("old", "pipe", pipe_read=8, pipe_write=2),
+        held("new", "pipe", pipe_read=9, pipe_write=2),
+    ]
+    asked = Experiment(id="x", mode="exact", kernels=(), cases=(), plan=plans.Trace())
+    whole, text = (report.render([(asked, results)], changed=changed) for changed in (False, True))
+    assert "pipe_write" in whole and "Lock holds: idle" in whole
+    assert "pipe_read" in text and "pipe_write" not in text and "and 1 more, the same on all kernels" in text
+    assert "Lock holds: nothing was seen: idle, quiet" in text
+    assert "Lock holds: the same on all kernels: alike" in text
+
+
 def test_the_json_has_figures_per_operation_for_each_kernel() -> None:
     import json
 

@@ -114,6 +114,10 @@ TOLD = [
     (LeftOut(("2/3 x",), "not built", "3/3 y"), "2/3 x left out: not built; its change counts with 3/3 y"),
     (TraceDropped("waits", 7, 10, 128, "sched_switch", "locks"), "waits: 7 of 10 events did not fit into the 128"),
     (TraceShortened(300, 1000), "300 of 1000 operations: more do not fit into half of the time limit when traced"),
+    (
+        HoldUnclear("fdget_pos", 3, elsewhere=True),
+        "fdget_pos: 3 holds ended in a function that is not known, and are not counted",
+    ),
     (HoldUnclear("pipe_write", 2), "pipe_write: 2 holds began before the last one had ended, and are not counted"),
     (
         FolderLacking("ls /usr", "/usr"),
