@@ -40,6 +40,8 @@ _COUNTED = ("dentries", "inodes", "files", "pids")
 _LAZY = ("slab/vmap_area",)
 Verdict = Literal["leak", "clean"]
 
+NOT_RUN = "not run"
+
 
 class Growth(Struct, frozen=True, kw_only=True):
     """One kind of object: ``per_op`` is its slope, ``batches`` the growth per operation of each batch."""
@@ -131,7 +133,7 @@ def findings(experiment: Experiment, store: Store) -> tuple[Finding, ...]:
         if (row.block, row.slot) in healthy and "leak_batches" in row.facts:
             facts.setdefault((row.kernel, row.case), []).append(row.facts)
     return tuple(
-        _finding(kernel.label, _called(case), facts.get((k, c), []), states.get((k, c), ("lost", "not run")))
+        _finding(kernel.label, _called(case), facts.get((k, c), []), states.get((k, c), ("lost", NOT_RUN)))
         for c, case in enumerate(experiment.cases)
         for k, kernel in enumerate(experiment.kernels)
     )

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from kdelta.errors import KdeltaError
 from kdelta.model import GRAVEST_FIRST
-from kdelta.results import answer
+from kdelta.results import answer, leaks
 from kdelta.results.types import Sweep, primary
 from kdelta.store.rows import ExperimentRow
 from kdelta.store.store import Store
@@ -19,11 +19,14 @@ from kdelta.units import counted
 WORDS = (
     *GRAVEST_FIRST,
     "regressed",
+    "leak",
     "improved",
     "inconclusive",
     "same",
+    "clean",
     "descriptive",
 )  # what a reader looks for first
+SELDOM = (*GRAVEST_FIRST, "leak", "clean")  # offered where one is there
 _NAMED = 3  # cases that are told by name
 
 
@@ -88,6 +91,12 @@ class Outcomes:
             names = frozenset(case.name for case in experiment.cases)
             if experiment.in_steps:
                 return _of_sweeps(names, answer.sweeps(self._store, row.id, causes=False))
+            if experiment.kind == "leaks":
+                found = leaks.findings(experiment, self._store)
+                return Outcome(
+                    cases=names,
+                    verdicts=_counted([one.verdict or one.state for one in found if one.why != leaks.NOT_RUN]),
+                )
             judged = answer.verdicts(self._store, experiment)
         except KdeltaError:  # its own page says what is wrong with it
             return Outcome()

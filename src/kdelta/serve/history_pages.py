@@ -6,7 +6,7 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
-from kdelta.model import GRAVEST_FIRST, Experiment
+from kdelta.model import Experiment
 from kdelta.report.figures import effect
 from kdelta.results import labels, outcomes
 from kdelta.serve import compared, lists, page, trend
@@ -49,7 +49,9 @@ class HistoryPages:
             verdicts=[
                 word
                 for word in outcomes.WORDS
-                if word not in GRAVEST_FIRST or word == chosen["verdict"] or any(one.has(word) for one in told.values())
+                if word not in outcomes.SELDOM
+                or word == chosen["verdict"]
+                or any(one.has(word) for one in told.values())
             ],
             chosen=chosen,
             empty=not rows,

@@ -13,7 +13,7 @@ from kdelta.cli import _leaks as cli
 from kdelta.cli import leaks as leaks_command
 from kdelta.errors import GuestError, RegressionFound
 from kdelta.model import BootResult, Case, Effort, Experiment, Kernel, PlannedBoot, RunResult, Series, State, plans
-from kdelta.results import leaks
+from kdelta.results import leaks, outcomes
 from kdelta.results.leaks import Finding
 from kdelta.spec.cases import parse_case
 from kdelta.spec.workloads import catalogue
@@ -129,6 +129,17 @@ def test_findings_are_rebuilt_from_the_store(store: Store) -> None:
         ("b", "lifetimes:path=clone3", None, "unsupported"),
     ]
     assert found[2].why == "PIDFD_THREAD (v6.9)"
+
+
+def test_a_list_of_experiments_tells_what_leaks(store: Store) -> None:
+    """It had "2 descriptive" of a check that found a leak."""
+    experiment = _experiment(1)
+    store.create(experiment)
+    store.save_boot(experiment.id, _boot(0, 1, LEAKING))
+    known = outcomes.Outcomes(store)
+    assert known.of(store.experiments()[0]).words == "1 unsupported, 1 leak"
+    store.save_boot(experiment.id, _boot(0, 0, CLEAN))
+    assert known.of(store.experiments()[0]).words == "2 unsupported, 1 leak, 1 clean"
 
 
 def test_a_leak_must_show_in_every_boot(store: Store) -> None:
