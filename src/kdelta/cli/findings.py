@@ -55,6 +55,8 @@ def command(
     if tree is not None:
         history.commit(tree, "HEAD")
     with _stores.reading() as store, Reporter(quiet) as progress:
+        if not experiments and not store.experiments(kind="sweep"):
+            raise UserError(f"no sweep is stored yet; {findings.MADE_BY}")
         progress.step("reading the stored sweeps")
         read, wrong = findings.swept(store, experiments)
         found = findings.largest(read, most)

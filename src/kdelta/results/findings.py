@@ -28,6 +28,9 @@ _ARCH = {"x86_64": "x86", "arm64": "arm64"}  # directories of arch/
 _ALIKE_AT = 0.5  # of the larger change, as logarithms: what is smaller is told apart
 
 
+MADE_BY = "kdelta sweep 'debian:6.1..7.3' makes one"
+
+
 class Swept(Struct, frozen=True, kw_only=True):
     """A sweep that was read."""
 
@@ -102,13 +105,15 @@ def swept(
     ``of`` knows the sweeps of an experiment, where it need not be read again.
 
     Raises:
-        KdeltaError: a named one cannot be read.
+        KdeltaError: a named one cannot be read, or is no sweep.
     """
     asked = list(names)
     found, wrong = [], []
     for name in asked or [row.id for row in store.experiments(kind="sweep")]:
         try:
             experiment = store.experiment(name)
+            if not experiment.in_steps:
+                raise UserError(f"experiment {experiment.id} is a {experiment.kind}, not a sweep; {MADE_BY}")
             sweeps = of(experiment) if of else answer.sweeps(store, experiment.id, placed=False)
             found.append(Swept(experiment=experiment, sweeps=sweeps))
         except KdeltaError as error:

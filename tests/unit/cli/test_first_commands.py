@@ -63,6 +63,7 @@ ANSWERED = {
     "report": "kdelta compare",
     "report last --html": "--format html",
     "why": "kdelta compare",
+    "findings": "no sweep is stored yet; kdelta sweep",
     "resume": "kdelta compare",
     "export": "kdelta export",
     "import": "kdelta import",

@@ -8,13 +8,15 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from kdelta.errors import UserError
 from kdelta.kernel.rewrites import Rewrite
 from kdelta.model import Annotations, FunctionDelta, Word
 from kdelta.report import findings as report
 from kdelta.report import rewritten
-from kdelta.results.findings import Swept, largest, with_changes, with_rewrites
+from kdelta.results.findings import Swept, largest, swept, with_changes, with_rewrites
 from kdelta.results.types import CellName, Sweep, SweepPoint, SweepStep
 from kdelta.results.warnings import StepDetectable
+from kdelta.store.store import Store
 from unit.kernel.git_history import kernel_history
 from unit.kernel.source_texts import Texts
 from unit.store.store_builders import experiment, kernel
@@ -244,3 +246,11 @@ def test_guests_of_another_kind_are_told() -> None:
     arm = tuple(replace(kernel, arch="arm64") for kernel in e.kernels)
     other = replace(one, experiment=replace(e, kernels=arm, machine=replace(e.machine, smp=4)))
     assert "Experiment a, arm64, 4 CPUs\n" in report.markdown(largest([other], 20), [other])
+
+
+def test_what_is_no_sweep_has_no_findings(tmp_path: Path) -> None:
+    """``kdelta findings last`` of a comparison wrote an empty page."""
+    with Store(f"sqlite:///{tmp_path / 'k.sqlite'}") as store:
+        store.create(made := experiment())
+        with pytest.raises(UserError, match=f"{made.id} is a compare, not a sweep; kdelta sweep"):
+            swept(store, [made.id])
