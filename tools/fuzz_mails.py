@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 from collections.abc import Callable
 from pathlib import Path
 
@@ -69,6 +71,18 @@ def _thread() -> bytes:
     return b"\n".join(_HEAD + one for one in written)
 
 
+def _signed() -> bytes:
+    text = _DIFF.replace(b"\n-", b"\n- -")
+    signature = b"-----BEGIN PGP SIGNATURE-----\n\niQIz\n-----END PGP SIGNATURE-----\n"
+    return _HEAD + b"\n-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA512\n\n" + text + signature
+
+
+def _attached() -> bytes:
+    packed = base64.encodebytes(gzip.compress(_DIFF, mtime=0))
+    kind = b"Content-Type: application/gzip\nContent-Transfer-Encoding: base64\n\n"
+    return _HEAD + b"MIME-Version: 1.0\n" + kind + packed
+
+
 def seeds(name: str) -> list[bytes]:
     """Inputs from which a target's others are made."""
     if name == "apply":
@@ -77,4 +91,4 @@ def seeds(name: str) -> list[bytes]:
         quoted = b"> " + _DIFF.replace(b"\n", b"\n> ")
         return [_FILE + b"\0" + one for one in (_DIFF, _DIFF + _SECOND, spoiled, quoted, gap, _GIT)]
     files = [path.read_bytes() for path in sorted(ROOT.glob("tests/data/mail/**/*.*[hlx]"))]
-    return [*files, _thread()]
+    return [*files, _thread(), _signed(), _attached()]

@@ -12,7 +12,6 @@ import email.errors
 import email.header
 import email.message
 import email.utils
-import quopri
 import re
 from collections.abc import Iterator
 
@@ -20,14 +19,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kdelta.errors import UserError
+from kdelta.kernel import mail_text
 
 MAX_BYTES = 32 << 20
 _SUBJECT_CHARS = 2000
 _CONTENT_TYPE = re.compile(rb"(?im)^content-type:[^\n]*(?:\n[ \t][^\n]*)*")
 _CONTENT_TYPE_BYTES = 16_384  # Python's email takes time by the square of its parameters
-_PROBE = "@@ -1,2 +3 @@ ~\\n\\u0041{[+-"
-_BLANK_ESCAPED = re.compile(r"^(?:[>|] ?)*=20$", re.MULTILINE)
-_NO_ESCAPE = re.compile(r"=(?![0-9A-F]{2}|$)", re.MULTILINE)
 _SEPARATOR = re.compile(  # with a time and a year, as is_from_line() of git's builtin/mailsplit.c has it (2.39)
     rb"(?:\A|(?<=\n))From [^\n]*\d:\d\d(?::\d\d)?[ \t]+(?:[A-Z+-][\w+-]*[ \t]+)?\d{4}\b[^\n:]*\n"
     rb"(?=[A-Za-z][A-Za-z0-9-]*:)"
@@ -77,14 +74,6 @@ class PatchMail(Struct, frozen=True, kw_only=True):
     lines: tuple[str, ...] = ()
 
 
-def _names_charset(name: str) -> bool:
-    """Whether ``name`` is a character set of texts in which ASCII stands for itself, or of UTF-16 and such."""
-    try:
-        return _PROBE.encode("ascii").decode(name) == _PROBE or name.lower().startswith("utf-")
-    except (LookupError, ValueError):  # unknown, or one of Python's that is none for texts
-        return False
-
-
 class Tag(Struct, frozen=True, kw_only=True):
     """What a subject says: ``[PATCH v2 3/7] title``. ``number`` is None without a counter, 0 for a cover letter."""
 
@@ -115,75 +104,6 @@ def tag_of(subject: str) -> Tag:
         reply=bool(_REPLY.match(subject)),
         releases=tuple(_RELEASE.findall(tag or likely)),
     )
-
-
-def _decode(payload: bytes, charset: str | None) -> str:
-    """Text whose bytes that are not UTF-8 survive as surrogates, unless the mail names another character set."""
-    if charset and charset.lower() not in ("utf-8", "utf8", "us-ascii", "ascii") and _names_charset(charset):
-        try:
-            return payload.decode(charset)
-        except ValueError:
-            pass  # a wrong label: the kernel's files are UTF-8
-    return payload.decode("utf-8", "surrogateescape")
-
-
-def _unflow(text: str, delete_space: bool) -> str:
-    """Join the soft line breaks of ``format=flowed`` and take out its space-stuffing (RFC 3676), also in quotes."""
-    lines: list[list[str]] = []  # each in pieces
-    open_quote: str | None = None  # the marks of the line that flows on
-    for line in text.split("\n"):
-        body = line.lstrip(">")
-        quote, body = line[: len(line) - len(body)], body.removeprefix(" ")
-        if open_quote == quote:
-            lines[-1].append(body)
-        elif quote:
-            lines.append([f"{quote} {body}" if body.strip() else quote])
-        else:
-            lines.append([body])
-        # a lone context blank is " " + "" stuffed; only a line with text in it flows on
-        flows = body.endswith(" ") and body != "-- " and bool(body.strip())
-        open_quote = quote if flows else None
-        if flows and delete_space:
-            lines[-1][-1] = lines[-1][-1][:-1]
-    return "\n".join("".join(pieces) for pieces in lines)
-
-
-def _unescaped(text: str) -> str:
-    """``text`` without what is left of quoted-printable where a mail was saved undecoded.
-
-    Of an encoded text every "=" begins an escape, and one of a diff has either lines that are but an encoded blank, or
-    several encoded "=": one could be meant.
-    """
-    if _NO_ESCAPE.search(text) or not (_BLANK_ESCAPED.search(text) or text.count("=3D") > 1):
-        return text
-    return quopri.decodestring(text.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
-
-
-def _texts(message: email.message.Message) -> list[str]:
-    texts = []
-    for part in message.walk():
-        if part.is_multipart() or part.get_content_type() == "text/html":
-            continue
-        payload = part.get_payload(decode=True)
-        if not isinstance(payload, bytes):
-            continue
-        text = _decode(payload, _parameter(part, "charset")).replace("\r\n", "\n").replace("\r", "\n")
-        if "\0" in text:
-            continue
-        text = _unescaped(text)
-        if _parameter(part, "format") == "flowed":
-            text = _unflow(text, _parameter(part, "delsp") == "yes")
-        texts.append(text)
-    return texts
-
-
-def _parameter(part: email.message.Message, name: str) -> str:
-    """A parameter of the content type in small letters, "" where there is none that can be read."""
-    try:
-        value = part.get_param(name, "")
-        return (email.utils.collapse_rfc2231_value(value) if isinstance(value, tuple) else str(value)).lower()
-    except (LookupError, ValueError):  # its own encoding is unknown or wrong
-        return ""
 
 
 def _unquote(text: str) -> list[str]:
@@ -246,7 +166,7 @@ def messages(data: bytes) -> Iterator[Message]:
     """Every message in a file, patches and discussion; what cannot be parsed is left out."""
     for piece in pieces(data.replace(b"\r\n", b"\n")):
         if not _HEADER.match(piece):
-            yield Message(text=_decode(piece, None))
+            yield Message(text=mail_text.decoded(piece))
         elif all(match.end() - match.start() <= _CONTENT_TYPE_BYTES for match in _CONTENT_TYPE.finditer(piece)):
             try:
                 yield _message(email.message_from_bytes(re.sub(rb"\A\s*>?From [^\n]*\n", b"", piece.lstrip())))
@@ -264,7 +184,7 @@ def _message(parsed: email.message.Message) -> Message:
     found = _ID.search(header("Message-ID"))
     named = email.utils.getaddresses([header("To"), header("Cc")])
     return Message(
-        text="\n".join(_texts(parsed)),
+        text="\n".join(mail_text.texts(parsed)),
         id=found[0] if found else "",
         subject=_subject(parsed),
         sender=address("From"),
@@ -280,12 +200,12 @@ def _mail(piece: bytes, name: str) -> PatchMail | None:
             raise UserError(f"patch {name}: its Content-Type header is implausibly long; save the plain text only")
         try:
             message = email.message_from_bytes(re.sub(rb"\A\s*>?From [^\n]*\n", b"", piece.lstrip()))
-            texts, subject = _texts(message), _subject(message)
+            texts, subject = mail_text.texts(message), _subject(message)
             answers = _ID.search(str(message.get("In-Reply-To", ""))[:_SUBJECT_CHARS])
         except RecursionError:
             raise UserError(f"patch {name}: its MIME parts are nested too deeply; save the plain text only") from None
     else:
-        texts, subject, answers = [_unescaped(_decode(piece, None).replace("\r\n", "\n"))], "", None
+        texts, subject, answers = [mail_text.bare(piece)], "", None
     diffs = _each_once([text for text in texts if _is_diff(text)])
     if not diffs:
         return None

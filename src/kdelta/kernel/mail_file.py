@@ -11,34 +11,39 @@ import re
 from kdelta.errors import UserError
 from kdelta.kernel import mail, unpack
 
-_MAGIC: tuple[tuple[bytes, unpack.Kind], ...] = (
-    (b"\x1f\x8b", "gz"),
-    (b"\xfd7zXZ\x00", "xz"),
-    (b"BZh", "bz2"),
-    (b"\x28\xb5\x2f\xfd", "zst"),
-)
+_BOMS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
 _COLOUR = re.compile(rb"\x1b\[[0-9;]*[mK]")
 # git show --color; a text may hold colours of its own
 _COLOURED = re.compile(rb"(?m)^\x1b\[[0-9;]*m(?:diff --git |@@ -\d|--- \S)")
 
 
 def plain(data: bytes, name: str) -> bytes:
-    """``data`` unpacked and uncoloured, where it is packed or coloured.
+    """``data`` unpacked, in UTF-8 and uncoloured, where it is packed, of Windows (``git diff > p``) or coloured.
 
     Raises:
         UserError: it is damaged, or larger than a patch once it is unpacked.
     """
-    if kind := next((kind for magic, kind in _MAGIC if data.startswith(magic)), None):
+    if kind := unpack.kind_of(data):
         data = _unpacked(data, kind, name)
+    for mark, encoding in _BOMS:
+        if data.startswith(mark):
+            data = _recoded(data, encoding, name)
     return _COLOUR.sub(b"", data) if _COLOURED.search(data) else data
 
 
 def _unpacked(data: bytes, kind: unpack.Kind, name: str) -> bytes:
-    stream = unpack.Stream(io.BytesIO(data), kind, mail.MAX_BYTES)
-    stream.allow(mail.MAX_BYTES + 1)
     try:
-        return stream.read(mail.MAX_BYTES + 1)
+        return unpack.whole(io.BytesIO(data), kind, mail.MAX_BYTES)
     except unpack.TooLarge as error:
         raise UserError(f"patch {name}: {error}, which is more than is allowed for a patch") from None
     except unpack.Damaged as error:
         raise UserError(f"patch {name}: it looks like a file packed as {kind}, and is damaged ({error})") from None
+
+
+def _recoded(data: bytes, encoding: str, name: str) -> bytes:
+    if encoding == "utf-8-sig":
+        return data[3:]
+    try:
+        return data.decode(encoding).encode()
+    except ValueError as error:
+        raise UserError(f"patch {name}: it begins as UTF-16, and is damaged ({error}); save it in UTF-8") from None

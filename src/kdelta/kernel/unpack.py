@@ -24,6 +24,14 @@ _LZMA_BYTES = 256 << 20
 _ZSTD_WINDOW_BYTES = 128 << 20
 
 
+_MAGIC: tuple[tuple[bytes, Kind], ...] = (
+    (b"\x1f\x8b", "gz"),
+    (b"\xfd7zXZ\x00", "xz"),
+    (b"BZh", "bz2"),
+    (b"\x28\xb5\x2f\xfd", "zst"),
+)
+
+
 class Damaged(Exception):
     """Data that cannot be unpacked; the message says why."""
 
@@ -143,3 +151,20 @@ class Stream:
         if self._at > self._limit_bytes:
             raise TooLarge(f"it unpacks to more than {self._limit_bytes >> 20} MiB")
         return data
+
+
+def kind_of(data: bytes) -> Kind:
+    """How ``data`` is packed, by how it begins; "" where it is not."""
+    return next((kind for magic, kind in _MAGIC if data.startswith(magic)), "")
+
+
+def whole(file: IO[bytes], kind: Kind, limit_bytes: int) -> bytes:
+    """All that ``file`` holds.
+
+    Raises:
+        Damaged: it cannot be unpacked.
+        TooLarge: it is more than ``limit_bytes``.
+    """
+    stream = Stream(file, kind, limit_bytes)
+    stream.allow(limit_bytes + 1)
+    return stream.read(limit_bytes + 1)
