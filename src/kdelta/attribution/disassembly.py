@@ -17,6 +17,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from kdelta.attribution.pages import Pages
 from kdelta.errors import UserError
 from kdelta.kernel import elf
 from kdelta.kernel.spelling import fold
@@ -306,13 +307,13 @@ class Image:
         """
         raw = list(self.raw(function))
         inside = self._landings(function, raw)
-        pages: dict[str, int] = {}
+        pages = Pages(raw, function.address) if self.arch == "arm64" else None
         out = []
-        for offset, length, mnemonic, operands in raw:
+        for index, (offset, length, mnemonic, operands) in enumerate(raw):
             branch = bool(BRANCHES[self.arch].match(mnemonic))
             text, target = self._named(function, offset + length, operands, branch, inside, strings)
-            if self.arch == "arm64":
-                text = self._paged(mnemonic, operands, text, pages, strings)
+            if pages:
+                text = self._paged(index, mnemonic, operands, text, pages, strings)
             out.append(
                 Instruction(
                     offset=offset,
@@ -374,19 +375,20 @@ class Image:
         section = self._file.section(".data..percpu")
         return f"[{section.name}]" if section is not None and not section.address and place < section.size else ""
 
-    def _paged(self, mnemonic: str, operands: str, text: str, pages: dict[str, int], strings: bool) -> str:
+    def _paged(self, index: int, mnemonic: str, operands: str, text: str, pages: Pages, strings: bool) -> str:
         """arm64 builds addresses from a page (adrp) and an offset: name the sum, not the parts."""
         if mnemonic == "adrp":
-            register, _, page = operands.partition(", #")
-            pages[register] = int(page, 16)
-            return f"{register}, [page]"
-        if mnemonic == "add" and (match := _ADD.match(operands)) and match[2] in pages:
-            place = self.name_of(pages[match[2]] + int(match[3], 0), strings)
-            return f"{match[1]}, {match[2]}, {place}" if place else text
-        if (match := _OFFSET.search(operands)) and match[1] in pages:
-            place = self.name_of(pages[match[1]] + int(match[2] or "0", 0), strings)
-            return operands[: match.start()] + f"[{match[1]}, {place}]" + operands[match.end() :] if place else text
-        return text
+            return f"{operands.partition(', ')[0]}, [page]"
+        added = _ADD.match(operands) if mnemonic == "add" else None
+        match = added or _OFFSET.search(operands)
+        register, offset = (match[2], match[3]) if added and match else (match[1], match[2]) if match else ("", "")
+        page = pages.of(register, index) if match else None
+        place = self.name_of(page + int(offset or "0", 0), strings) if page is not None else ""
+        if not place or not match:
+            return text
+        if added:
+            return f"{match[1]}, {register}, {place}"
+        return operands[: match.start()] + f"[{register}, {place}]" + operands[match.end() :]
 
     def listing(self, function: Function, strings: bool = True) -> list[str]:
         """Lines of a disassembly without addresses: labels at the margin, instructions behind a tab."""
