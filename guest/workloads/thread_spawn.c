@@ -199,7 +199,9 @@ static int task_setup(struct wl_task *t)
 	sem_init(&s->go, 0, 0);
 	pthread_attr_init(&s->attr);
 	if (stack != DEFAULT_STACK && (errno = pthread_attr_setstacksize(&s->attr, stack)))
-		return wl_fail(t->wl, "stack=%llu", (unsigned long long)stack);
+		return wl_unsupported(
+			t->wl, "a stack of %lluK: libc takes %ldK at least (PTHREAD_STACK_MIN)",
+			(unsigned long long)stack >> 10, sysconf(_SC_THREAD_STACK_MIN) >> 10);
 	pthread_attr_setdetachstate(&s->attr,
 				    detached ? PTHREAD_CREATE_DETACHED : PTHREAD_CREATE_JOINABLE);
 	if (t->wl->def == &spawn_detached)
