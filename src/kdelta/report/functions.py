@@ -77,6 +77,8 @@ def _unexplained(row: CellResult, differ: bool) -> str:
     """Where no cause is told, whether that is because nothing was decided."""
     if not differ:
         return "no function changed"
+    if row.verdict in ("improved", "regressed"):
+        return f"{row.verdict}, and no function changed by more than it varies between seeds"
     return "the same" if row.verdict == "same" else "not decided" if row.verdict == "inconclusive" else "no verdict"
 
 

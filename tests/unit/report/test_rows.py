@@ -75,3 +75,10 @@ def test_of_what_is_the_same_no_function_has_a_share_and_no_share_is_less_than_0
     )
     text = functions.render(cell("pipe", "instructions"), one, other, Detail(), False)
     assert "-0%" not in text and " 0%" in text
+
+
+def test_a_verdict_that_no_function_explains_is_told_as_one() -> None:
+    """Of "improved" by several levels the line said "no verdict"."""
+    row = replace(cell("pipe", "instructions"), verdict="improved", because=())
+    first = functions.render(row, _profile(1000, 4), _profile(990, 4), Detail(), False).splitlines()[0]
+    assert first.endswith("improved, and no function changed by more than it varies between seeds")
