@@ -176,8 +176,8 @@ class Explainer:
         before, after = map(profiles.median_profile, sides)
 
         def named(warning: Carried) -> Carried:
-            if warning.lead == layout.CODE_LINES:
-                deltas, _ = layout.changes(before, after)
+            if warning.lead in (layout.CODE_LINES, layout.DATA_LINES):
+                deltas, _ = layout.changes(before, after, warning.lead)
             else:
                 old, new = (profiles.column(side, warning.lead) for side in (before, after))
                 deltas = {name: new.get(name, 0.0) - old.get(name, 0.0) for name in old | new}

@@ -123,6 +123,19 @@ def test_lines_of_code_of_functions_that_only_moved_carry_no_effect() -> None:
     assert not told.explained(row(metric="code_lines", verdict="same")).warnings
 
 
+@pytest.mark.parametrize(("filled", "told"), [(2 * 4096, ()), (64, (("data_lines", 3.0),))])
+def test_lines_of_data_in_other_pages_carry_no_effect(filled: int, told: tuple[tuple[str, float], ...]) -> None:
+    """One page more of 32 that clear_page() filled was told as "more data lines" of a scheduler's patch."""
+    vector = {"clear_page": (90, 10, 0, 0, 4, 2, filled), "read": (9, 3, 0, 0, 1, 0, 0)}
+    old, new = (
+        replace(counts.profile({}), functions=vector, data_lines={"clear_page": lines, "read": 4})
+        for lines in (64, 128)
+    )
+    warned = row(warnings=(Carried(0.0, (("data_lines", 3.0),)),))
+    found = explain.Explainer(MADE, seeds([old], [new])).explained(warned)
+    assert tuple(column for w in found.warnings for column in w.columns) == told  # type: ignore[attr-defined]
+
+
 def test_lines_of_code_of_what_runs_besides_carry_it_and_are_named() -> None:
     old = laid({"read": 2, "walk": 9}, read=100, walk=500)
     new = laid({"read": 5, "walk": 7, "refill": 6}, read=100, walk=510, refill=60)
