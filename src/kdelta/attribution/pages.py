@@ -69,7 +69,7 @@ class Pages:
             return None
         match = _REGISTER.fullmatch(register)
         number = int(match[1]) if match else -1
-        seen, left, page = {index}, [index], None
+        seen, left, page = set[int](), [index], None
         while left:
             before = self._before(left.pop())
             if not before:  # at the beginning of the function: an argument

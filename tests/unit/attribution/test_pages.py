@@ -87,6 +87,14 @@ def test_a_loop_ends_and_what_a_table_leads_to_is_behind_its_jump() -> None:
     assert page("x0", "adrp x0, #0xf000", "br x9", "mov x0, x1", "ret", "ldr x1, [x0, #0x10]") == 0xF000
 
 
+def test_an_instruction_that_comes_round_to_itself_finds_what_it_wrote() -> None:
+    """A walk over a list: what the page held in the first turn is a field in the second."""
+    raw = [(0, 4, "adrp", "x0, #0xf000"), (4, 4, "ldr", "x0, [x0, #8]"), (8, 4, "cbnz", f"x0, #{BASE + 4:#x}")]
+    assert Pages(raw, BASE).of("x0", 1) is None
+    raw[1] = (4, 4, "ldr", "x1, [x0, #8]")
+    assert Pages(raw, BASE).of("x0", 1) == 0xF000
+
+
 def test_nothing_but_numbered_registers_holds_an_address() -> None:
     assert written("mov", "xzr, x1") == frozenset() and written("fmov", "d0, x1") == frozenset()
     assert written("add", "sp, sp, #0x10") == frozenset()
