@@ -57,7 +57,8 @@ def _close(word: str, names: Sequence[str]) -> list[str]:
     among = {name.removeprefix(suite + slash): name for name in names if name.startswith(suite + slash)}
     if slash and not among:
         return _close(own, names)
-    found = get_close_matches(own, among, _CLOSE_TOLD)
+    same = [name for name in names if not slash and name.rpartition("/")[2] == word]
+    found = list(dict.fromkeys([*same, *get_close_matches(own, among, _CLOSE_TOLD)]))[:_CLOSE_TOLD]
     for length in range(min(len(own), _PATTERN_CHARS), _ALIKE_CHARS - 1, -1):
         if found:
             break
@@ -101,14 +102,22 @@ def _named(text: str, name: str, catalogue: Mapping[str, Workload]) -> list[Work
             raise UserError(f"case {text!r}: name the directory of the will-it-scale testcases with --workloads")
     else:
         found = []
-    listed = [piece.strip() for piece in name.split(",")]
-    if not found and len(listed) > 1 and all(piece in catalogue for piece in listed):
-        raise UserError(f"case {text!r}: cases are given one by one: {' '.join(f'--case {piece}' for piece in listed)}")
-    if not found and name.startswith(("./", "../", "/")):
-        raise UserError(f"case {text!r}: a file of cases is C and ends in .c, as in --case {name}.c")
     if not found:
-        raise UserError(f"case {text!r}: unknown workload {name!r}; {close_to(name, catalogue)}")
+        raise UserError(f"case {text!r}: {_not_there(name, catalogue)}")
     return found
+
+
+def _not_there(name: str, catalogue: Mapping[str, Workload]) -> str:
+    """What to write instead of ``name``, which is no case."""
+    listed = [piece.strip().rstrip("/") for piece in name.split(",")]
+    if len(listed) > 1 and all(piece in catalogue for piece in listed):
+        return f"cases are given one by one: {' '.join(f'--case {piece}' for piece in listed)}"
+    if name.startswith(("./", "../", "/")):
+        return f"a file of cases is C and ends in .c, as in --case {name}.c"
+    if set(listed) <= set(suites.suites()):
+        what = "these are suites; for all of their" if listed[1:] else "that is a suite; for all of its"
+        return f"{what} cases: {' '.join(f'--suite {one}' for one in listed)}"
+    return f"unknown workload {name!r}; {close_to(name, catalogue)}"
 
 
 def parse_case(text: str, catalogue: Mapping[str, Workload]) -> list[Case]:
@@ -186,6 +195,9 @@ def chosen(
     for text in texts:
         if list(texts).count(text) > 1:
             raise UserError(f"case {text} is given twice")
+    for name in names:
+        if name not in known and name in catalogue:
+            raise UserError(f"--suite {name}: that is one case: --case {name}")
     found = [case for name in names for case in of_suite(suites.suite(name, known), catalogue)]
     found += (case for text in texts for case in parse_case(text, catalogue))
     return list({case.name: case for case in found}.values())

@@ -84,6 +84,9 @@ def suite(name: str, known: Mapping[str, Suite]) -> Suite:
     Raises:
         UserError: there is none; names those that there are.
     """
+    listed = [piece.strip() for piece in name.split(",")]
+    if listed[1:] and set(listed) <= set(known):
+        raise UserError(f"--suite {name}: suites are given one by one: {' '.join(f'--suite {one}' for one in listed)}")
     if name not in known:
         raise UserError(f"--suite {name}: there is no such suite; one of {', '.join(known)}")
     return known[name]

@@ -66,7 +66,7 @@ def test_sizes_and_switches_have_one_canonical_form(shipped: dict[str, Workload]
         ("pip", "did you mean pipe?"),
         ("pidf", "did you mean pidfd_open, "),
         ("syscalls/dupp", "did you mean syscalls/dup_close?"),
-        ("nosuite/pipe", "did you mean pipe?"),
+        ("nosuite/pipe", "did you mean pipe, stress-ng/pipe or unixbench/pipe?"),
         ("nothing", "kdelta cases list"),
         ("./mine", "ends in .c, as in --case ./mine.c"),
         ("pipe:writer=2", "did you mean writers"),
@@ -143,6 +143,20 @@ def test_a_suite_that_is_not_there_or_lacks_its_folder_says_so(shipped: dict[str
         chosen((), ("syscall",), (), shipped)
     with pytest.raises(UserError, match=r"--suite wis: needs a directory of testcases: --workloads"):
         chosen((), ("wis",), (), shipped)
+
+
+def test_a_suite_for_a_case_and_a_case_for_a_suite_name_the_other_option(shipped: dict[str, Workload]) -> None:
+    for word in ("syscalls", "patches", "stress-ng/"):
+        with pytest.raises(UserError, match=f"that is a suite; for all of its cases: --suite {word.rstrip('/')}$"):
+            parse_case(word, shipped)
+    with pytest.raises(UserError, match=r"these are suites; for all of their cases: --suite perf --suite fio$"):
+        parse_case("perf, fio", shipped)
+    with pytest.raises(UserError, match=r"suites are given one by one: --suite perf --suite fio$"):
+        chosen((), ("perf,fio",), (), shipped)
+    with pytest.raises(UserError, match=r"unknown workload 'switch'; did you mean stress-ng/switch[? ]"):
+        parse_case("switch", shipped)
+    with pytest.raises(UserError, match=r"--suite path_lookup: that is one case: --case path_lookup$"):
+        chosen((), ("path_lookup",), (), shipped)
 
 
 def test_a_pattern_without_end_and_a_grid_of_millions_are_refused_at_once(shipped: dict[str, Workload]) -> None:
