@@ -134,6 +134,15 @@ class Reporter:
             share = f" {done}/{total}" if done is not None and total else ""
             say(f"{text}{share}{self._pace.left()}", err=True)
 
+    def relay(self, line: str) -> None:
+        """What another kdelta said of its own progress, with its own time left."""
+        self._pace, self._text, self._since = self._steps, line, None
+        self._pace.at(0, 0, grows=False)
+        if self._bar is not None:
+            self._draw(line, 0, None)
+        elif not self._quiet:
+            say(line, err=True)
+
     def boots(self, done: int, planned: int, what: str) -> None:
         """So many boots are stored."""
         self._pace, self._text = self._boots, ""

@@ -20,6 +20,7 @@ from kdelta.errors import HostError, UserError
 
 if TYPE_CHECKING:
     from kdelta.cli._review_job import Desk
+    from kdelta.cli.progress import Reporter
     from kdelta.inbox.series import Item
     from kdelta.inbox.sources import Source
     from kdelta.model import Progress
@@ -35,7 +36,7 @@ Examples:
   kdelta watch series.mbox --tree debian:6.12 --once --answers ./answers
   kdelta watch ~/Maildir/linux-mm --list
 
-Oldest first, the newest version of a series alone, once it is whole. Answers are written as mails, also where nothing was found;
+Oldest first, the newest version of a series alone, once it is whole. Answers are written as mails, of commits as text, also where nothing was found;
 nothing is sent without --send. It goes on where it was stopped or killed: what was reviewed stays reviewed.
 """
 _AGE = re.compile(r"^(\d{1,5})\s*([dhw])$")
@@ -88,7 +89,7 @@ def command(
     with _locked(found), _stores.writing(Reporter(quiet).note) as store:
         if not quiet:
             say(f"reading {found.name} ({found.kind})", err=True)
-        start, looked, told = _start(store, found, since), False, ""
+        start, looked, waited, told = _start(store, found, since), False, False, ""
         while True:
             try:
                 items = sources.items(found, _since_s(found, since), start)
@@ -103,8 +104,9 @@ def command(
                 done, told = 0, _told(error, every, told)
             if once:
                 return 0
-            if not quiet and done:
-                say(f"waiting for more in {found.name}", err=True)
+            if not quiet and (done or not waited):
+                say(f"waiting for more in {found.name}, looked at every {every}: Ctrl-C loses nothing", err=True)
+            waited = True
             time.sleep(every_s)
 
 
@@ -169,6 +171,7 @@ def _pass(
     store: Store, source: Source, desk: Desk, items: tuple[Item, ...], budget_s: float | None, quiet: bool
 ) -> int:
     """Review what is due of ``items``; how many were reviewed."""
+    from kdelta.cli.progress import Reporter
     from kdelta.inbox import desk as work
 
     for row in work.told(items, source.name, work.known(store.watched(source.name))):
@@ -178,10 +181,12 @@ def _pass(
         if budget_s is not None and work.spent_s(store.watched(), _now()[:10]) >= budget_s:
             say(f"the day's budget is spent; {item.title} and what follows wait for tomorrow (UTC)", err=True)
             break
-        row = _review(store, source, item, desk)
+        with Reporter(quiet) as progress:
+            progress.step(f"reviewing {item.title}")
+            row, found = _review(store, source, item, desk, progress)
         reviewed += 1
         if not quiet:
-            say(_line(row), err=True)
+            say(_line(row, found), err=True)
     return reviewed
 
 
@@ -189,8 +194,11 @@ def _now() -> str:
     return _session.now().isoformat(timespec="seconds")
 
 
-def _review(store: Store, source: Source, item: Item, desk: Desk) -> Watched:
-    """Review one item; it is stored before and after, so that whoever comes next knows how far it came."""
+def _review(store: Store, source: Source, item: Item, desk: Desk, progress: Reporter) -> tuple[Watched, str]:
+    """Review one item, and what was found in a line.
+
+    It is stored before and after, so that whoever comes next knows how far it came.
+    """
     from kdelta.cli import _review_job
     from kdelta.inbox.desk import MOST_TRIES
     from kdelta.model.diary import Watched
@@ -202,17 +210,19 @@ def _review(store: Store, source: Source, item: Item, desk: Desk) -> Watched:
         elapsed_s=spent_s,
     )  # fmt: skip
     store.watch(row)
-    made = _review_job.make(item, desk)
+    made = _review_job.make(item, desk, progress)
     row = replace(row, elapsed_s=spent_s + made.elapsed_s, experiment=made.experiment, why=made.why)
+    found = ""
     if made.experiment:
         store.tag(made.experiment, "watch")
-        row = replace(row, state="done", answer=str(made.answer or ""))
+        found, answer = _review_job.told(store, made, item, desk)
+        row = replace(row, state="done", answer=str(answer or ""))
     elif made.again and row.tries < MOST_TRIES:
         row = replace(row, state="waiting", why=f"tried {row.tries} times: {made.why}")
     else:
         row = replace(row, state="failed")
     store.watch(row)
-    return row
+    return row, found
 
 
 def _since_s(source: Source, since: str | None) -> float:
@@ -240,10 +250,10 @@ def _start(store: Store, source: Source, since: str | None) -> str:
     return first.hash
 
 
-def _line(row: Watched) -> str:
+def _line(row: Watched, found: str = "") -> str:
     said = _SHOWN.get(row.state, row.state)
     where = f", kdelta report {row.experiment}" if row.experiment else ""
-    return f"{said}: {row.title}{f' ({row.why})' if row.why else ''}{where}"
+    return f"{said}: {row.title}{f' ({row.why})' if row.why else ''}{f': {found}' if found else ''}{where}"
 
 
 def _print(rows: list[Watched]) -> None:

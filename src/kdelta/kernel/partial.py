@@ -27,7 +27,7 @@ def name_of(spec: KernelSpec) -> str:
     elif spec.kind in ("debian", "src-debian"):
         name = debver.upstream_of(spec.target) + (f"-{spec.flavour}" if spec.flavour else "")
     else:
-        name = spec.ref or Path(spec.target).name or spec.target
+        name = spec.short_ref or Path(spec.target).name or spec.target
     return name + "".join(("-" if ref.reverse else "+") + Path(ref.path).stem for ref in spec.patches)
 
 

@@ -136,7 +136,7 @@ def adopt(key: str, built: Built) -> None:
 
 def _label(spec: KernelSpec, release: str) -> str:
     """Short and telling: ``6.12.117+my``, ``mybranch``, ``linux-my``."""
-    base = release if spec.kind == "src-debian" else spec.ref or expanded(spec.target).resolve().name
+    base = release if spec.kind == "src-debian" else spec.short_ref or expanded(spec.target).resolve().name
     return base + "".join(("-" if ref.reverse else "+") + Path(ref.path).stem for ref in whole(spec.patches))
 
 

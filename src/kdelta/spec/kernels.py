@@ -21,6 +21,7 @@ from kdelta.model import PatchRef as PatchRef
 
 BUILT_KINDS = ("src", "src-debian")  # of kernels that are built here
 MAX_CHARS = 16_384
+_WHOLE_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _LABEL = re.compile(r"^([A-Za-z0-9][A-Za-z0-9_.@%-]{0,63})=(?=\S)")
 _HEAD = re.compile(r"^([^=,:\"'/+]*)=(.*)$", re.DOTALL)  # what stands before an = that can be no part of a SOURCE
 _COMMIT = re.compile(r"(HEAD|master|main|[0-9a-f]{7,40})([~^]\d*)*")
@@ -49,6 +50,11 @@ class KernelSpec(Struct, frozen=True, kw_only=True):
     def is_range(self) -> bool:
         """Whether it names several kernels."""
         return bool(self.last)
+
+    @property
+    def short_ref(self) -> str:
+        """``ref`` as kernels are called by it: of the whole name of a commit, 12 digits, as in Fixes: tags."""
+        return self.ref[:12] if _WHOLE_COMMIT.fullmatch(self.ref) else self.ref
 
 
 def _split_options(text: str) -> tuple[str, dict[str, str]]:

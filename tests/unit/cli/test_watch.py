@@ -122,6 +122,10 @@ def test_the_answer_says_that_nothing_was_found_and_the_list_what_is_known(
 ) -> None:
     source = stand_ins.mbox(place / "box", stand_ins.twenty()[:3])
     assert run([*words(place, source), "--budget", "1s"]) == 0
+    said = capsys.readouterr().err.splitlines()
+    begun, ended = said.index("reviewing pipe: say more"), len(said) - 1
+    assert any(line.startswith("configuring ") for line in said[begun:ended])
+    assert said[ended].startswith("reviewed: pipe: say more")
     (answer,) = (place / "answers").glob("*.eml")
     mail = email.message_from_bytes(answer.read_bytes())
     assert (mail["In-Reply-To"], mail["To"]) == ("<2@example.org>", "bob@example.org")
@@ -238,10 +242,18 @@ def test_commits_of_a_branch_are_reviewed_from_when_it_is_watched(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     tree = branch(place)
-    words = ["watch", f"{tree}@main", "--once", "--answers", str(place / "answers"), "-q"]
+    words = ["watch", f"{tree}@main", "--once", "--answers", str(place / "answers")]
     assert run(words) == 0
     made = [commit(tree, "fs/pipe.c", "pipe: a"), commit(tree, "fs/other.c", "other: b")]
     assert run(words) == 0
+    said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("reviewed: ")]
+    assert [line.rpartition(", kdelta report ")[0] for line in said] == [
+        f"reviewed: {subject}: Nothing was measured: machine code and data are identical"
+        for subject in ("pipe: a", "other: b")
+    ]
+    answers = [path.read_text() for path in sorted((place / "answers").glob("*.txt"))]
+    for one, text in zip(reversed(made), answers, strict=True):  # by name: other before pipe
+        assert one[:12] in (above := text.partition("Kernels\n")[0]) and one not in above
     with Store() as store:
         rows = store.watched(f"{tree.resolve()}@main")
         assert [(row.item, row.state) for row in rows[1:]] == [(one, "done") for one in made]

@@ -117,6 +117,7 @@ def test_absent_kernels_have_labels_of_their_own(archive: Archive) -> None:
     [
         ("debian:6.12.3-1/cloud", "6.12.3-cloud"),
         ("src:./linux@v6.9+fix.patch", "v6.9+fix"),
+        (f"src:./linux@{'0123456789' * 4}+fix.patch", "012345678901+fix"),
         ("src:./linux", "linux"),
         ("src:debian:6.12+-old.patch", "6.12-old"),
         ("./boot/bzImage-1", "bzImage-1"),
