@@ -216,6 +216,7 @@ def as_dict(view: View) -> dict[str, Any]:
             for kernel in result.experiment.kernels
         ],
         "gate": result.gate or None,
+        "answer": view.headline.text,
         "results": [cell_document(cell) for cell in result.results],
         "warnings": _warnings(result.warnings),
     }

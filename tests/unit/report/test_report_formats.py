@@ -41,7 +41,7 @@ def test_an_unknown_format_is_one_clear_line() -> None:
 
 def test_json_has_the_documented_keys_in_a_fixed_order() -> None:
     document = json.loads(json_.render(build(*timed())))
-    assert list(document) == ["schema", "experiment", "host", "kernels", "gate", "results", "warnings"]
+    assert list(document) == ["schema", "experiment", "host", "kernels", "gate", "answer", "results", "warnings"]
     assert document["schema"] == "kdelta/1"
     promised = "case params cgroup metric unit better baseline patched effect_percent interval_percent verdict state"
     promised += " boots floor_percent because warnings"
