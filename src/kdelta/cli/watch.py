@@ -14,7 +14,7 @@ import click
 from msgspec.structs import replace
 
 from kdelta.cli import _session, _stores, common
-from kdelta.cli._ending import of_machine
+from kdelta.cli._ending import going_on, of_machine
 from kdelta.cli._say import say
 from kdelta.errors import HostError, UserError
 
@@ -41,6 +41,7 @@ nothing is sent without --send. It goes on where it was stopped or killed: what 
 """
 _AGE = re.compile(r"^(\d{1,5})\s*([dhw])$")
 _AGE_S = {"h": 3600.0, "d": 86_400.0, "w": 7 * 86_400.0}
+_AGAIN = "what was reviewed stays reviewed; continue with the same command"
 _SHOWN = {"start": "watched from here", "done": "reviewed", "running": "being reviewed"}
 
 
@@ -86,7 +87,7 @@ def command(
     options = ("--time-budget", time_budget, *(("--config", config) if config else ()))
     base = _base(tree, config, Reporter(quiet)) if found.kind != "branch" else None  # a branch is read as the source
     desk = Desk(tree=tree, options=options, answers=folder.absolute(), send=send)
-    with _locked(found), _stores.writing(Reporter(quiet).note) as store:
+    with _locked(found), _stores.writing(Reporter(quiet).note) as store, going_on(_AGAIN):
         if not quiet:
             say(f"reading {found.name} ({found.kind})", err=True)
         start, looked, waited, told = _start(store, found, since), False, False, ""
