@@ -86,6 +86,7 @@ def choose(
         sizes_only=found.sizes_only,
         off=missed.options,
         not_built=missed.parts,
+        builds=missed.builds,
         defaults=missed.defaults,
         parameters=missed.parameters if found.changes else (),
         cpus=asked.machine.smp if {kernel.arch for kernel in kernels} == {"x86_64"} else 0,

@@ -13,7 +13,7 @@ import signal
 import subprocess
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -326,8 +326,24 @@ def not_built(obj: Path, src_name: str, paths: Iterable[str], current: Callable[
         named = re.compile(rf"/{re.escape(f'{src_name}/{path}')}\s")
         return any(named.search(sandbox.read(one)) and current(_object_of(one), path) for one in made_of)
 
-    sources = (path for path in paths if path.endswith((".c", ".S")) and not path.startswith(("tools/", "samples/")))
-    return [path for path in sources if not current((obj / path).with_suffix(".o"), path) and not included(path)]
+    ours = [path for path in paths if not path.startswith(("tools/", "samples/"))]
+    unused = _unused(obj, src_name, [path for path in ours if path.endswith(".h")])
+
+    def made(path: str) -> bool:
+        return current((obj / path).with_suffix(".o"), path) or included(path)
+
+    return [path for path in ours if path in unused or (path.endswith((".c", ".S")) and not made(path))]
+
+
+def _unused(obj: Path, src_name: str, headers: Sequence[str]) -> frozenset[str]:
+    """Of ``headers`` those that nothing in ``obj`` was made of."""
+    left = set(headers)
+    for told in obj.rglob(".*.cmd") if left else ():
+        if not left:
+            break
+        text = sandbox.read(told)
+        left -= {path for path in left if re.search(rf"/{re.escape(f'{src_name}/{path}')}\s", text)}
+    return frozenset(left)
 
 
 def _object_of(told: Path) -> Path:
