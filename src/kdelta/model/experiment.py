@@ -99,6 +99,9 @@ class Looked(Struct, frozen=True, kw_only=True):
     beyond: tuple[str, ...] = ()
     by_knob: dict[str, tuple[str, ...]] = {}  # cases with a knob otherwise, and what each runs more of
     in_memcg: dict[str, tuple[str, ...]] = {}  # cases in a memory cgroup, and what only there is executed
+    charged: tuple[
+        str, ...
+    ] = ()  # flags of the patches for which the cases of ``in_memcg`` without functions are there
     cpus: int = 0  # of a guest, where several could be counted; what cases execute is looked up on one
 
 

@@ -188,9 +188,13 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
         what = "Chosen for a knob, with which"
         lines += [f"{what} the patched kernel did not come to the case's end: {_names(failed)}."] if failed else []
         lines += [f"{what} changed instructions run that otherwise do not: {_names(turned)}."] if turned else []
-    if looked.in_memcg:
-        there = [f"{case} ({_names(names, _SHOWN_MISSING)})" for case, names in looked.in_memcg.items()]
+    there = [f"{case} ({_names(names, _SHOWN_MISSING)})" for case, names in looked.in_memcg.items() if names]
+    if there:
         lines.append(f"Chosen in a memory cgroup (memcg), as no case executes it in the root cgroup: {_names(there)}.")
+    if looked.charged:
+        cases = [case for case, names in looked.in_memcg.items() if not names]
+        why = f"as the root cgroup is charged nothing for {_names(looked.charged)}"
+        lines.append(f"Measured in a memory cgroup (memcg) too, {why}: {_names(cases)}.")
     if looked.interrupting:
         lines.append(f"Executed only by interrupts that came into the cases: {_names(looked.interrupting)}.")
     if looked.controls:
@@ -317,5 +321,6 @@ def document(looked: Looked) -> dict[str, Any]:
         "beyond": list(looked.beyond),
         "by_knob": {case: list(names) for case, names in looked.by_knob.items()},
         "cpus": looked.cpus,
+        "charged": list(looked.charged),
         "in_memcg": {case: list(names) for case, names in looked.in_memcg.items()},
     }
