@@ -51,6 +51,15 @@ def missing_of(read: Read, paths: Iterable[str], config: Mapping[str, str]) -> t
     return tuple(dict.fromkeys(name for path in paths for name in missing(read, path, config)))
 
 
+def needed(read: Read, files: Iterable[str], name: str, config: Mapping[str, str]) -> tuple[str, ...]:
+    """Options without which ``name``, which one of the Kconfig ``files`` declares, is not set; () where not plain."""
+    entry = re.compile(rf"^\s*(?:menu)?config\s+{re.escape(name)}\s*$", re.MULTILINE)
+    where = next((file for file in files if entry.search(read(file) or "")), "")
+    found = dict[str, None]()
+    plain = where and _add(read, PurePosixPath(where).parent, name, config, found, _DEEP)
+    return tuple(one for one in found if one != name) if plain else ()
+
+
 def _of_makefiles(read: Read, path: str) -> list[str]:
     """The options under which Makefiles from the root down to ``path`` name it."""
     at, wanted = PurePosixPath(path).parent, {PurePosixPath(path).with_suffix(".o").name}

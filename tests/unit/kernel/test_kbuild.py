@@ -59,3 +59,9 @@ def test_options_of_several_files_are_told_once() -> None:
     paths = ("fs/ext4/fsync.c", "block/bfq-wf2q.c")
     assert kbuild.missing_of(FILES.get, paths, CONFIG) == ("BLOCK", "EXT4_FS", "IOSCHED_BFQ")
     assert kbuild.missing_of(FILES.get, paths, CONFIG | {"BLOCK": "y", "EXT4_FS": "m"}) == ("IOSCHED_BFQ",)
+
+
+def test_what_an_option_needs_is_told_of_the_file_that_declares_it() -> None:
+    files = sorted(name for name in FILES if "Kconfig" in name)
+    assert kbuild.needed(FILES.get, files, "EXT4_FS_SECURITY", CONFIG) == ("BLOCK", "EXT4_FS")
+    assert kbuild.needed(FILES.get, files, "MII", CONFIG) == kbuild.needed(FILES.get, files, "GONE", CONFIG) == ()
