@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Which options that are off would have a source file compiled: by its Makefiles, and what Kconfig asks for these.
 
-Pure over the texts of both. What they do not say plainly (``A || B``, a variable of make) is left out.
+Pure over the texts of both. Where they do not say it plainly (a variable of make, an
+option of other machines), none is named.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ _PROMPT = re.compile(r"^(?:(?:bool|tristate)\s+[\"']|prompt\b)")
 _OPENS, _CLOSES = re.compile(r"^(?:if|menu|choice)\b"), re.compile(r"^end(?:if|menu|choice)\b")
 _SOURCE = re.compile(r"^source\s+[\"']?([^\s\"']+)")
 _HELP = re.compile(r"^(?:help|---help---)$")
+_WORD = re.compile(r"\w+")
+_OF_ARCH = {"x86": "X86", "arm64": "ARM64"}  # below arch/
+_OTHERS = re.compile(r"ARCH_\w+|ALPHA|ARC|ARM|ARM64|HEXAGON|LOONGARCH|M68K|MIPS|OF|PARISC|PPC|RISCV|S390|SPARC|X86")
 _FOR_ALL = ("init/Kconfig", "arch/Kconfig", "lib/Kconfig.debug")
 _DEEP = 8  # options of which one needs the next
 
@@ -39,6 +43,8 @@ def missing(read: Read, path: str, config: Mapping[str, str]) -> tuple[str, ...]
         config: the values of the .config that does not compile it.
     """
     found = dict[str, None]()
+    if path.startswith("arch/") and config.get(_OF_ARCH.get(path.split("/")[1], "")) != "y":
+        return ()
     at = PurePosixPath(path).parent
     off = [name for name in _of_makefiles(read, path) if config.get(name) not in ("y", "m")]
     own = [name for name in off if (asked := _entry(read, at, name)) is not None and asked.prompt]  # select the others
@@ -82,6 +88,10 @@ def _add(
     """Put ``name`` behind what it needs into ``found``; False where no user may set one of these."""
     if name in found or config.get(name) in ("y", "m"):
         return True
+    if "|" in name:  # which of these is not ours to say
+        return any(config.get(one) in ("y", "m") for one in _WORD.findall(name))
+    if _OTHERS.fullmatch(name):
+        return False
     asked = _entry(read, at, name)
     if asked is not None:  # else it is declared elsewhere, as BLOCK is of fs/
         needs = [term for term in asked.terms if term != name]
@@ -159,8 +169,9 @@ def _lines(text: str) -> Iterator[str]:
 
 
 def _terms(condition: str) -> list[str]:
-    """The single options that a condition asks for."""
+    """The single options that a condition asks for, and those of which one is enough as they stand: ``A || B``."""
+    condition = condition.split("#")[0]
     if "||" in condition:
-        return []
-    words = (word.strip(" ()") for word in condition.split("#")[0].split("&&"))
+        return [] if any(sign in condition for sign in "!=&") else [condition]
+    words = (word.strip(" ()") for word in condition.split("&&"))
     return [word for word in words if _NAME.match(word) and word not in ("y", "m", "n")]

@@ -28,10 +28,16 @@ FILES = {
     "\tdepends on PCI || ISA\n\nendif\n",
     "init/Kconfig": 'config KEXEC\n\tbool "kexec"\n',
     "kernel/Makefile": "obj-$(CONFIG_KEXEC) += kexec.o\nobj-$(CONFIG_KEXEC_CORE) += kexec_core.o\n",
+    "arch/x86/kvm/Kconfig": 'menuconfig KVM\n\tbool "KVM"\n',
+    "arch/x86/Kbuild": "obj-$(CONFIG_KVM) += kvm/\n",
+    "arch/arm64/Kbuild": "obj-$(CONFIG_KVM) += kvm/\n",
+    "drivers/soc/Kconfig": 'config SMEM\n\tbool "Memory"\n\tdepends on ARCH_QCOM\n\n'
+    'config EITHER\n\tbool "Either"\n\tdepends on ARCH_QCOM || COMPILE_TEST\n',
+    "drivers/soc/Makefile": "obj-$(CONFIG_SMEM) += smem.o\nobj-$(CONFIG_EITHER) += either.o\n",
     "drivers/net/Makefile": "obj-$(CONFIG_DUMMY) += dummy.o\nobj-$(CONFIG_MII) += mii.o\n"
     "obj-$(subst m,y,$(CONFIG_KVM)) += kvm.o\n",
 }
-CONFIG = {"NET": "y", "PROC_FS": "y", "EXPERT": "y", "BLOCK": "n"}
+CONFIG = {"X86": "y", "PCI": "y", "NET": "y", "PROC_FS": "y", "EXPERT": "y", "BLOCK": "n"}
 
 
 @pytest.mark.parametrize(
@@ -44,6 +50,10 @@ CONFIG = {"NET": "y", "PROC_FS": "y", "EXPERT": "y", "BLOCK": "n"}
         ("fs/proc/base.c", ()),
         ("block/bfq-iosched.c", ("BLOCK", "IOSCHED_BFQ")),
         ("drivers/net/dummy.c", ("NETDEVICES", "DUMMY")),
+        ("drivers/soc/smem.c", ()),
+        ("drivers/soc/either.c", ()),
+        ("arch/x86/kvm/x86.c", ("KVM",)),
+        ("arch/arm64/kvm/arm.c", ()),
         ("drivers/net/mii.c", ()),  # no user may set it
         ("kernel/kexec.c", ("KEXEC",)),
         ("kernel/kexec_core.c", ()),
