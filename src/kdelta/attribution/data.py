@@ -26,6 +26,7 @@ _NOT_READ = ("kallsyms_", "linux_banner", "linux_proc_banner", "__func__", "__FU
 _TAILS = (0, 1, 2, 4)  # bytes of an immediate behind the address of an x86 operand
 _PIECE = 1 << 22
 _FEW_USERS = 16  # functions: of 6.12, 3 to 8 name a slab cache, 23 init_pid_ns, 38 init_task, 48 init_mm, 271 jiffies
+_PAGE, _LARGEST_IMAGE = 1 << 12, 1 << 30  # bytes
 _LEAST_ADDRESS = 0xFFFFFFFF80000000  # of the kernel's image: Documentation/arch/x86/x86_64/mm.rst
 Objects = tuple[DataObject, ...]
 _UNIQUE = re.compile(rb"(__UNIQUE_ID_\w*?)_*\d+\b")  # a macro's variable in a text, as in print_fmt_dma_map_sg
@@ -117,7 +118,7 @@ def _words(old: bytes, new: bytes) -> Iterator[int]:
 def _same_word(before: Image, after: Image, old: DataObject, new: DataObject, at: int) -> bool:
     """Whether eight bytes are one address, or two distances, that lead to the same thing."""
     value, other = (int.from_bytes(one.content[at : at + 8], "little") for one in (old, new))
-    if alike(before, after, value, other):
+    if alike(before, after, value, other) or _same_entry(before, after, value, other):
         return True
     if value == other:
         return not before.name_of(value)  # a number that looks like an address
@@ -127,6 +128,17 @@ def _same_word(before: Image, after: Image, old: DataObject, new: DataObject, at
         if was != now and not (alike(before, after, *places) and _far_or_named(before, was, places[0])):
             return False
     return True
+
+
+def _same_entry(before: Image, after: Image, old: int, new: int) -> bool:
+    """Whether two words are entries of page tables for one thing: its page's physical address, and equal flags.
+
+    As in pvh_init_top_pgt of arch/x86/platform/pvh/head.S; an image is smaller than a GiB.
+    """
+    if old % _PAGE != new % _PAGE or not shifted.PHYSICAL <= min(old, new) <= max(old, new) < _LARGEST_IMAGE:
+        return False
+    places = [shifted.KERNEL_MAP + value - value % _PAGE for value in (old, new)]
+    return before.has_symbol(places[0]) and after.has_symbol(places[1]) and alike(before, after, *places)
 
 
 def _far_or_named(image: Image, distance: int, place: int) -> bool:

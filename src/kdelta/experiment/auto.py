@@ -86,6 +86,7 @@ def choose(
         sizes_only=found.sizes_only,
         off=missed.options,
         not_built=missed.parts,
+        builds=missed.builds,
         defaults=missed.defaults,
         parameters=missed.parameters if found.changes else (),
         cpus=asked.machine.smp if {kernel.arch for kernel in kernels} == {"x86_64"} else 0,
@@ -113,7 +114,12 @@ def choose(
     wanted = [by_name[name] for name in names]
     turned = () if found.whole or found.sizes_only else _turned(kernels, found, wanted, asked, progress)
     looked = replace(looked, by_knob={one.case.name: one.functions for one in turned})
-    extra = [one.case for one in (*turned, *grouped)]
+    flags = () if asked.memcg or not wanted else memcgs.charged(specs)
+    inside = memcgs.beside([case.name for case in wanted], by_name) if flags else ()
+    looked = replace(
+        looked, charged=flags if inside else (), in_memcg=dict.fromkeys((c.name for c in inside), ()) | looked.in_memcg
+    )
+    extra = [*(one.case for one in (*turned, *grouped)), *inside]
     every = [*wanted, *extra, *(by_name[name] for name in chosen.controls)]
     return tuple({case.name: case for case in every}.values()), looked
 

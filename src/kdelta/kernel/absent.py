@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from kdelta.errors import KdeltaError
-from kdelta.kernel import definitions, sandbox, source
+from kdelta.kernel import definitions, kbuild, kconfig, sandbox, source
 from kdelta.kernel.build import not_built
 from kdelta.spec.kernels import BUILT_KINDS, KernelSpec
 
@@ -19,7 +19,6 @@ _CALL = r"\b%s\s*\("
 _HEAD = r"^\w[^\n;{}#=]*\b%s\([^;{}]*\)\s*\{"  # also with an empty line before its brace
 _ENTRY = re.compile(r"^__do_sys_")
 _ENTRIES = ("__x64_sys_", "__arm64_sys_", "__se_sys_")
-_RULE = re.compile(r"^obj-\$\(CONFIG_(\w+)\)\s*[+:]?=(.*)$", re.MULTILINE)
 _HOSTS, _DEEP = 3, 3  # hosts that are told; calls between an inlined function and its host
 
 
@@ -84,15 +83,13 @@ def _hosts(texts: dict[str, str], name: str, known: frozenset[str], deep: int) -
 
 
 def _remedy(tree: Path, folder: Path, spec: KernelSpec, path: str) -> str:
-    """The option that builds ``path``, as what to write behind the kernel; "" where no Makefile says it plainly."""
-    config = sandbox.read(folder / ".config")
-    at, made = Path(path), Path(path).with_suffix(".o").name
-    while at.parent != at:
-        makefile = tree / at.parent / "Makefile"
-        text = sandbox.read(makefile).replace("\\\n", " ") if makefile.is_file() else ""
-        for option, what in _RULE.findall(text):
-            if made in what.split() and f"CONFIG_{option}=y" not in config:
-                with_ = "" if spec.config else f': {spec.text},config="{option}=y"'
-                return f" (CONFIG_{option} is off{with_})"
-        at, made = at.parent, f"{at.parent.name}/"
-    return ""
+    """The options that build ``path``, as what to write behind the kernel; "" where no Makefile says it plainly."""
+
+    def read(name: str) -> str | None:
+        return sandbox.read(tree / name) if (tree / name).is_file() else None
+
+    names = kbuild.missing(read, path, kconfig.parse(sandbox.read(folder / ".config")))
+    if not names:
+        return ""
+    with_ = "" if spec.config else f': {spec.text},config="{" ".join(f"{name}=y" for name in names)}"'
+    return f" ({', '.join(f'CONFIG_{name}' for name in names)} {'is' if len(names) == 1 else 'are'} off{with_})"

@@ -13,13 +13,13 @@ import signal
 import subprocess
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
 from kdelta.errors import HostError, UserError
-from kdelta.kernel import config_fragment, described, sandbox
+from kdelta.kernel import config_fragment, described, kbuild, kconfig, sandbox
 from kdelta.kernel.config_fragment import Request
 from kdelta.kernel.overseen import Overseer
 from kdelta.kernel.toolchain import Toolchain
@@ -216,6 +216,19 @@ class Builder:
         sandbox.write(mark, stamp)
         return config_fragment.unmet(request, text)
 
+    def _needs(self, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
+        """What each of these options needs to be set too, where Kconfig says so plainly."""
+
+        def read(path: str) -> str | None:
+            file = self.src / path
+            return sandbox.read(file) if file.is_file() and not file.is_symlink() else None
+
+        config = kconfig.parse(sandbox.read(self.obj / ".config"))
+        arch = {"x86_64": "arch/x86", "arm64": "arch/arm64"}[self.tools.arch]
+        every = sorted(str(path.relative_to(self.src)) for path in self.src.rglob("Kconfig*"))
+        files = [path for path in every if not path.startswith("arch/") or path.startswith((arch, "arch/Kconfig"))]
+        return {name: needs for name in names if (needs := kbuild.needed(read, files, name, config))}
+
     def compile(self, title: str, log: Path, progress: Progress, again: int = 0) -> tuple[int, float]:
         """Build the image; returns the steps made and the seconds taken.
 
@@ -263,6 +276,10 @@ class Builder:
             progress.note(f"{title} is built WITHOUT a sandbox: what its patch runs has your rights, files and network")
         progress.step(f"configuring {title}")
         unmet = self.configure(request, log, basis)
+        if missed := config_fragment.refused(request, sandbox.read(self.obj / ".config")):
+            unmet = config_fragment.unmet(request, sandbox.read(self.obj / ".config"), self._needs(missed))
+            for line in (line for line in unmet if line.partition(":")[0].removeprefix("CONFIG_") in missed):
+                progress.note(f"{title}: {line}")  # a first build takes minutes
         if lacking := config_fragment.lacking(sandbox.read(self.obj / ".config"), self.tools.arch):
             names = ", ".join(f"CONFIG_{name}" for name in lacking)
             raise UserError(
@@ -326,8 +343,24 @@ def not_built(obj: Path, src_name: str, paths: Iterable[str], current: Callable[
         named = re.compile(rf"/{re.escape(f'{src_name}/{path}')}\s")
         return any(named.search(sandbox.read(one)) and current(_object_of(one), path) for one in made_of)
 
-    sources = (path for path in paths if path.endswith((".c", ".S")) and not path.startswith(("tools/", "samples/")))
-    return [path for path in sources if not current((obj / path).with_suffix(".o"), path) and not included(path)]
+    ours = [path for path in paths if not path.startswith(("tools/", "samples/"))]
+    unused = _unused(obj, src_name, [path for path in ours if path.endswith(".h")])
+
+    def made(path: str) -> bool:
+        return current((obj / path).with_suffix(".o"), path) or included(path)
+
+    return [path for path in ours if path in unused or (path.endswith((".c", ".S")) and not made(path))]
+
+
+def _unused(obj: Path, src_name: str, headers: Sequence[str]) -> frozenset[str]:
+    """Of ``headers`` those that nothing in ``obj`` was made of."""
+    left = set(headers)
+    for told in obj.rglob(".*.cmd") if left else ():
+        if not left:
+            break
+        text = sandbox.read(told)
+        left -= {path for path in left if re.search(rf"/{re.escape(f'{src_name}/{path}')}\s", text)}
+    return frozenset(left)
 
 
 def _object_of(told: Path) -> Path:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -25,6 +25,7 @@ _WORDS = re.compile(r"^(?:CONFIG_)?[A-Z0-9_]+=[A-Za-z0-9_-]+(?:\s+(?:CONFIG_)?[A
 _LIKE_OPTION = re.compile(r"^[A-Za-z0-9_]+(?:=\w*)?$")  # of one that is no file
 _LIMIT_BYTES = 4 << 20
 _WHOLE_LINES = 600  # even tinyconfig writes more
+_NOT_THERE = "n (does not exist, or a dependency is off)"
 _STARTS = ("BLK_DEV_INITRD", "BINFMT_ELF")  # the guest's program is an ELF file in an initramfs
 _STARTS_ON: dict[Arch, tuple[str, ...]] = {"x86_64": ("PVH",), "arm64": ()}  # QEMU starts the ELF image
 
@@ -53,6 +54,7 @@ class Request(Struct, frozen=True, kw_only=True):
     options: dict[str, str]
     base: str = ""
     title: str = "guest"
+    named: tuple[str, ...] = ()  # by the user, over our own
     new: tuple[str, ...] = ()
 
     @property
@@ -176,17 +178,37 @@ def request(config: str, version: tuple[int, int], arch: Arch) -> Request:
     chosen = {name for name, value in user.items() if value == "y"}
     for choice in (one for one in _CHOICES if one & chosen):
         options = {name: value for name, value in options.items() if name not in choice or name in user}
-    return Request(options=options, title=f"guest + {Path(config).name}" if config else "guest")
+    title = f"guest + {Path(config).name}" if config else "guest"
+    return Request(options=options, title=title, named=tuple(user))
 
 
-def unmet(wanted: Request, result: str) -> tuple[str, ...]:
-    """One line for each option that did not come out as asked; options that do not exist count as ``n``."""
+def unmet(wanted: Request, result: str, needs: Mapping[str, Sequence[str]] | None = None) -> tuple[str, ...]:
+    """One line for each option that did not come out as asked; options that do not exist count as ``n``.
+
+    ``needs`` has, of such as are known, the options that they need to be set too.
+    """
+    got = kconfig.parse(result)
+    told = {name: f"n (it needs {' '.join(f'{one}=y' for one in many)} too)" for name, many in (needs or {}).items()}
+    return tuple(
+        f"CONFIG_{name}: requested {value}, got {told.get(name) or got.get(name, _NOT_THERE)}"
+        for name, value in _other(wanted, got).items()
+    )
+
+
+def refused(wanted: Request, result: str) -> tuple[str, ...]:
+    """The options that the user asked for with ``y`` and that the .config ``result`` has not."""
     got = kconfig.parse(result)
     return tuple(
-        f"CONFIG_{name}: requested {value}, got {got.get(name, 'n (does not exist, or a dependency is off)')}"
+        name for name, value in _other(wanted, got).items() if value == "y" and name in wanted.named and name not in got
+    )
+
+
+def _other(wanted: Request, got: Mapping[str, str]) -> dict[str, str]:
+    return {
+        name: value
         for name, value in sorted(wanted.options.items())
         if not value.startswith("?") and value.strip('"') != got.get(name, "" if value == '""' else "n")
-    )
+    }
 
 
 def lacking(result: str, arch: Arch) -> tuple[str, ...]:

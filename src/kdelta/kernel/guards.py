@@ -34,11 +34,13 @@ class LeftOut(Struct, frozen=True, kw_only=True):
     """What of a patch a config does not compile.
 
     ``options`` are those that it has not set and under which changed lines stand; ``parts`` are files, and what of them
-    stands under options that this architecture or their dependencies do not allow, or under their absence.
+    stands under options that this architecture or their dependencies do not allow, or under their absence. ``builds``
+    are options that, set too, would have the files among them compiled.
     """
 
     options: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
+    builds: tuple[str, ...] = ()
 
 
 def unbuilt(path: str) -> str:

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from kdelta.errors import HostError, UserError
-from kdelta.kernel import cache, defaults, guards, kconfig, layouts, locations, products, sandbox
+from kdelta.kernel import cache, defaults, guards, kbuild, kconfig, layouts, locations, products, sandbox
 from kdelta.kernel.build import Builder, BuildError, default_jobs
 from kdelta.kernel.config_fragment import Request
 from kdelta.kernel.origin import Origin
@@ -105,11 +105,17 @@ def _changed(applied: Patched) -> tuple[Location, ...]:
     return locations.of(applied.diff.split("\n"), lambda path: _text(applied, path))
 
 
-def _left_out(applied: Patched, config: str, not_built: Sequence[str]) -> guards.LeftOut:
+def _left_out(applied: Patched, config: str, not_built: Sequence[str], src: Path) -> guards.LeftOut:
     """What of the patches this config does not compile: whole files, and what stands under options."""
-    found = guards.around(applied.diff.split("\n"), lambda path: _text(applied, path), kconfig.parse(config))
+
+    def read(path: str) -> str | None:
+        return sandbox.read(src / path) if (src / path).is_file() else None
+
+    options = kconfig.parse(config)
+    found = guards.around(applied.diff.split("\n"), lambda path: _text(applied, path), options)
     parts = (part for part in found.parts if part.partition(" ")[0] not in not_built)
-    return guards.LeftOut(options=found.options, parts=(*not_built, *parts))
+    builds = kbuild.missing_of(read, not_built, options)
+    return guards.LeftOut(options=found.options, parts=(*not_built, *parts), builds=builds)
 
 
 def _new_alone(request: Request, src: Path, diff: str) -> Request:
@@ -168,5 +174,6 @@ def build_in(tree: Worktree, wanted: Wanted, name: str, progress: Progress) -> N
     if not applied.touched and not wanted.layout:
         sandbox.write(builder.obj / "kdelta-built", origin.base)
     not_built = builder.not_built(applied.touched)
-    notes, left_out = _notes(wanted, applied, made.unmet, not_built), _left_out(applied, made.config, not_built)
+    notes = _notes(wanted, applied, made.unmet, not_built)
+    left_out = _left_out(applied, made.config, not_built, tree.src)
     products.keep(wanted.key, name, made, wanted.about, notes, _changed(applied), left_out, wanted.tools.asked)

@@ -9,6 +9,7 @@ Documentation/locking/locktypes.rst); a name is taken apart at its underscores.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
@@ -50,6 +51,9 @@ _WAITS = re.compile(  # not jiffies, which is read, nor udelay(), which executes
     r"\b(?:HZ|USER_HZ|[mufns]sleep(?:_\w+)?|\w*[a-z]_(?:to_)?jiffies(?:_\w+)?|\w+_JIFFIES|(?:\w+_)?delayed_work\w*"
     r"|mod_timer\w*|hrtimer_(?:start|forward|set_expires)\w*|\w*(?:timeout|TIMEOUT|timer_slack)\w*)\b"
 )
+
+
+_CHARGES = re.compile(r"\b(?:__GFP_ACCOUNT|GFP_KERNEL_ACCOUNT|SLAB_ACCOUNT)\b")
 
 
 class Touched(Struct, frozen=True, kw_only=True):
@@ -98,6 +102,16 @@ def waits(lines: Iterable[str], known: Iterable[str] = ()) -> tuple[str, ...]:
     has = frozenset(_changed(known))
     found = (match[0] for line in _changed(lines) if line not in has for match in _WAITS.finditer(line))
     return tuple(dict.fromkeys(found))
+
+
+def charges(lines: Iterable[str]) -> tuple[str, ...]:
+    """Flags that have memory charged to its user's cgroup, and that a diff brings or takes out more often; sorted."""
+    balance = Counter[str]()
+    for line in lines:
+        sign = 0 if line.startswith(("+++", "---")) else {"+": 1, "-": -1}.get(line[:1], 0)
+        for name in _CHARGES.findall(line) if sign and not _COMMENT.match(line[1:]) else ():
+            balance[name] += sign
+    return tuple(sorted(name for name, count in balance.items() if count))
 
 
 def _may_be_mutex(words: Sequence[str]) -> bool:

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kdelta.errors import UserError
-from kdelta.kernel import build, changed, defaults, diff, guards, mail, source
+from kdelta.kernel import build, changed, defaults, diff, guards, kbuild, mail, source
 from kdelta.kernel.changed import Commits
 from kdelta.kernel.guards import LeftOut
 from kdelta.kernel.worktree import Worktree
@@ -24,12 +24,15 @@ _HEAD = "Subject: commits\n\n---\n"
 class Unseen(Struct, frozen=True, kw_only=True):
     """``options`` guard something of the change and are not set, ``parts`` are files, or what of them is not built.
 
+    ``builds`` are options that would have such files built.
+
     ``defaults`` (``FOO=y``) are those that the change brings and that the config, which was there before, does not
     follow; ``parameters`` those of the boot that nothing gives.
     """
 
     options: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
+    builds: tuple[str, ...] = ()
     defaults: tuple[str, ...] = ()
     parameters: tuple[str, ...] = ()
 
@@ -81,6 +84,7 @@ def _of_patches(kernel: Kernel, specs: Sequence[KernelSpec]) -> Unseen:
     return Unseen(
         options=tuple(dict.fromkeys([*off, *(name for one in left_out for name in one.options)])),
         parts=tuple(dict.fromkeys(part for one in left_out for part in one.parts)),
+        builds=tuple(dict.fromkeys(name for one in left_out for name in one.builds)),
         defaults=tuple(dict.fromkeys(name for spec in specs for name in source.other_defaults(spec, kernel))),
         parameters=tuple(dict.fromkeys(name for spec in specs for name in source.parameters(spec))),
     )
@@ -96,6 +100,7 @@ def _of_commits(kernel: Kernel, spec: KernelSpec, commits: Commits) -> Unseen:
     return Unseen(
         options=tuple(dict.fromkeys([*off, *around.options])),
         parts=(*missing, *parts),
+        builds=kbuild.missing_of(commits.read, missing, options) if options else (),
         defaults=defaults.not_followed(changes, options) if options else (),
         parameters=source.not_given(guards.parameters(changes), spec),
     )
@@ -124,7 +129,7 @@ def _not_built(spec: KernelSpec, commits: Commits) -> tuple[str, ...]:
     obj = source.objects(spec)
     if obj is None:
         return ()
-    there = (path for path in commits.files if path.endswith((".c", ".S")) and commits.read(path) is not None)
+    there = (path for path in commits.files if path.endswith((".c", ".S", ".h")) and commits.read(path) is not None)
 
     def made(path: Path, _: str) -> bool:  # other commits were built there too: whose it is, is not told
         return path.exists()

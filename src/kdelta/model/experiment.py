@@ -93,11 +93,15 @@ class Looked(Struct, frozen=True, kw_only=True):
     defaults: tuple[str, ...] = ()  # "FOO=y": what the patches make the default, and the kernel's config has otherwise
     parameters: tuple[str, ...] = ()  # of the kernel's command line: the patches bring them, and it was not given them
     not_built: tuple[str, ...] = ()  # files that the patches change, or parts of them, that the kernel is not made of
+    builds: tuple[str, ...] = ()  # options with which such files would be built
     no_time: tuple[str, ...] = ()  # candidates that were not mapped, because the time budget ended
     taken_over: int = 0  # candidates whose row is another kernel's, from which this one differs in ``beyond``
     beyond: tuple[str, ...] = ()
     by_knob: dict[str, tuple[str, ...]] = {}  # cases with a knob otherwise, and what each runs more of
     in_memcg: dict[str, tuple[str, ...]] = {}  # cases in a memory cgroup, and what only there is executed
+    charged: tuple[
+        str, ...
+    ] = ()  # flags of the patches for which the cases of ``in_memcg`` without functions are there
     cpus: int = 0  # of a guest, where several could be counted; what cases execute is looked up on one
 
 

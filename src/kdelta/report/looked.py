@@ -70,6 +70,11 @@ def _sets(looked: Looked) -> str:
     return f". {SETS[0].upper()}{SETS[1:]}" if any(at_boot(one.name) for one in looked.unreached) else ""
 
 
+def _with(options: Sequence[str]) -> str:
+    """The command that sets ``options``."""
+    return f"the same kdelta review with {shlex.join(['--config', ' '.join(f'{name}=y' for name in options[:_SHOWN])])}"
+
+
 def _left_out(looked: Looked) -> list[str]:
     return [*looked.not_built, *(f"what stands under CONFIG_{name}" for name in looked.off)]
 
@@ -127,9 +132,7 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
     if looked.boot_patched and looked.differ and not looked.whole:
         lines.append(f"{PATCHED}.")
     if looked.off:
-        on = " ".join(f"{name}=y" for name in looked.off[:_SHOWN])
-        how = f"measured by the same kdelta review with {shlex.join(['--config', on])}"
-        lines.append(f"NOT LOOKED AT, off in this config: {_names(looked.off)}; {how}.")
+        lines.append(f"NOT LOOKED AT, off in this config: {_names(looked.off)}; measured by {_with(looked.off)}.")
     if looked.defaults:
         given = json.dumps(" ".join(looked.defaults[:_SHOWN]))
         how = f"measured with ,config={given} behind the patched kernel of kdelta compare"
@@ -141,7 +144,8 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
         how = f"measured with ,cmdline={json.dumps(told)} behind both kernels of kdelta compare"
         lines.append(f"NOT LOOKED AT, boot parameters that are not given: {_names(looked.parameters)}; {how}.")
     if looked.not_built:
-        lines.append(f"NOT LOOKED AT, not built with this config: {_names(looked.not_built)}.")
+        how = f"; built by {_with(looked.builds)}" if looked.builds else ""
+        lines.append(f"NOT LOOKED AT, not built with this config: {_names(looked.not_built)}{how}.")
     if looked.unreached:
         said = _names([_unreached(one) for one in looked.unreached])
         who = f"no {'mapped ' if looked.no_time else ''}case {_executes(looked)} it{_alone(looked)} in its operations"
@@ -184,9 +188,13 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
         what = "Chosen for a knob, with which"
         lines += [f"{what} the patched kernel did not come to the case's end: {_names(failed)}."] if failed else []
         lines += [f"{what} changed instructions run that otherwise do not: {_names(turned)}."] if turned else []
-    if looked.in_memcg:
-        there = [f"{case} ({_names(names, _SHOWN_MISSING)})" for case, names in looked.in_memcg.items()]
+    there = [f"{case} ({_names(names, _SHOWN_MISSING)})" for case, names in looked.in_memcg.items() if names]
+    if there:
         lines.append(f"Chosen in a memory cgroup (memcg), as no case executes it in the root cgroup: {_names(there)}.")
+    if looked.charged:
+        cases = [case for case, names in looked.in_memcg.items() if not names]
+        why = f"as the root cgroup is charged nothing for {_names(looked.charged)}"
+        lines.append(f"Measured in a memory cgroup (memcg) too, {why}: {_names(cases)}.")
     if looked.interrupting:
         lines.append(f"Executed only by interrupts that came into the cases: {_names(looked.interrupting)}.")
     if looked.controls:
@@ -305,6 +313,7 @@ def document(looked: Looked) -> dict[str, Any]:
         "atlas": looked.atlas,
         "off": list(looked.off),
         "not_built": list(looked.not_built),
+        "builds": list(looked.builds),
         "defaults": list(looked.defaults),
         "parameters": list(looked.parameters),
         "no_time": list(looked.no_time),
@@ -312,5 +321,6 @@ def document(looked: Looked) -> dict[str, Any]:
         "beyond": list(looked.beyond),
         "by_knob": {case: list(names) for case, names in looked.by_knob.items()},
         "cpus": looked.cpus,
+        "charged": list(looked.charged),
         "in_memcg": {case: list(names) for case, names in looked.in_memcg.items()},
     }

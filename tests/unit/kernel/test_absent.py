@@ -34,6 +34,7 @@ int other(int a)
     "include/linux/x.h": "#define max_of(a, b) ((a) > (b) ? (a) : (b))\nint max_user(void);\n",
     "security/keys/keyctl.c": "long keyctl_read(int a)\n{\n	return a;\n}\n",
     "security/keys/Makefile": "obj-y := \\\n	gc.o \\\n	keyctl.o\n",
+    "security/keys/Kconfig": 'config KEYS\n\tbool "Enable access key retention support"\n',
     "security/Makefile": "obj-$(CONFIG_KEYS)	+= keys/\nobj-$(CONFIG_SECURITY) += security.o\n",
     "lib/odd.c": "int odd(void)\n{\n	return 1;\n}\n",
     "arch/arm64/kernel/y.c": "int of_arm(void)\n{\n	return 1;\n}\n",

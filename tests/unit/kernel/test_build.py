@@ -143,6 +143,37 @@ def test_a_config_that_no_guest_starts_with_is_refused_before_it_is_compiled(
         builder.build(wanted, "t", tmp_path / "log", Quiet())
 
 
+def test_an_option_that_cannot_be_had_is_told_before_a_build_with_what_it_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """--config EXT4_FS=y built all of a kernel without BLOCK, and then said that a dependency may be off."""
+    kconfig = tmp_path / "src/fs/ext4/Kconfig"
+    kconfig.parent.mkdir(parents=True)
+    kconfig.write_text('config EXT4_FS\n\ttristate "ext4"\n\tdepends on BLOCK\n')
+    tools = Toolchain(arch="x86_64", prefix="", ccache=False, title="gcc", id="x")
+    builder = build.Builder(tmp_path / "src", tmp_path / "obj", tools, cache=tmp_path, jobs=1)
+    (tmp_path / "my.config").write_text("CONFIG_EXT4_FS=y\nCONFIG_NOT_THERE=y\n")
+    wanted = config_fragment.request(str(tmp_path / "my.config"), (7, 3), "x86_64")
+    told: list[str] = []
+
+    class Said(Quiet):
+        def note(self, text: str) -> None:
+            told.append(text)
+
+    def configure(*_: object) -> tuple[str, ...]:
+        builder.obj.mkdir()
+        (builder.obj / ".config").write_text("# CONFIG_BLOCK is not set\n")
+        return ()
+
+    monkeypatch.setattr(builder, "configure", configure)
+    with pytest.raises(UserError, match="nothing was built"):
+        builder.build(wanted, "t", tmp_path / "log", Said())
+    assert [line for line in told if "SANDBOX" not in line.upper()] == [
+        "t: CONFIG_EXT4_FS: requested y, got n (it needs BLOCK=y too)",
+        "t: CONFIG_NOT_THERE: requested y, got n (does not exist, or a dependency is off)",
+    ]
+
+
 def test_a_name_that_may_be_unknown_is_asked_for_but_not_missed() -> None:
     wanted = Request(options={"OLD_NAME": "?y"})
     assert wanted.text == "CONFIG_OLD_NAME=y\n"

@@ -84,11 +84,21 @@ def test_a_source_that_another_one_includes_is_built(tmp_path: Path) -> None:
     builder = Builder(tmp_path / "src", tmp_path / "obj", tools, cache=tmp_path, jobs=1)
     made_of = tmp_path / "obj/kernel/sched/.build_policy.o.cmd"
     made_of.parent.mkdir(parents=True)
-    for name in ("kernel/fork.c", "kernel/exit.c", "kernel/sched/core.c", "kernel/sched/rt.c", "kernel/sched/cor.c"):
+    for name in (
+        "kernel/fork.c",
+        "kernel/exit.c",
+        "kernel/sched/core.c",
+        "kernel/sched/rt.c",
+        "kernel/sched/cor.c",
+        "kernel/sched/sched.h",
+        "kernel/sched/ext.h",
+    ):
         (tmp_path / "src" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "src" / name).write_bytes(b"")
     made_of.with_name("build_policy.o").write_bytes(b"")
-    made_of.write_text("deps_x := \\\n  ../src/kernel/sched/core.c \\\n  ../src/kernel/sched/rt.c\n")
+    made_of.write_text(
+        "deps_x := \\\n  ../src/kernel/sched/core.c \\\n  ../src/kernel/sched/rt.c \\\n  ../src/kernel/sched/sched.h\n"
+    )
     (tmp_path / "obj/kernel/fork.o").write_bytes(b"")
     paths = [
         "kernel/sched/core.c",
@@ -96,10 +106,12 @@ def test_a_source_that_another_one_includes_is_built(tmp_path: Path) -> None:
         "kernel/sched/cor.c",
         "kernel/fork.c",
         "kernel/exit.c",
+        "kernel/sched/sched.h",
+        "kernel/sched/ext.h",
         "a.h",
         "gone.c",
     ]
-    assert builder.not_built(paths) == ["kernel/sched/cor.c", "kernel/exit.c"]
+    assert builder.not_built(paths) == ["kernel/sched/cor.c", "kernel/exit.c", "kernel/sched/ext.h"]
 
 
 def test_what_was_built_of_the_same_files_elsewhere_is_of_the_tree_that_was_named(tree: Path, tmp_path: Path) -> None:

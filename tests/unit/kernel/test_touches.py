@@ -40,3 +40,17 @@ def test_the_head_of_a_function_calls_nothing() -> None:
 def test_which_locks_may_be_mutexes(call: str, mutex: bool) -> None:
     found = touches.of(diff(f"+\t{call}(&x->lock);"))
     assert found.locks == (call,) and bool(found.mutexes) is mutex
+
+
+@pytest.mark.parametrize(
+    ("lines", "names"),
+    [
+        ("-	m = kmalloc(n, GFP_KERNEL_ACCOUNT);\n+	m = kmalloc(n, GFP_KERNEL);", ("GFP_KERNEL_ACCOUNT",)),
+        ("-	m = kmalloc(n, GFP_KERNEL_ACCOUNT);\n+	m = kzalloc(n, GFP_KERNEL_ACCOUNT);", ()),
+        ("+	gfp |= __GFP_ACCOUNT;\n+	flags |= SLAB_ACCOUNT;", ("SLAB_ACCOUNT", "__GFP_ACCOUNT")),
+        ("+	 * __GFP_ACCOUNT is refused here\n 	gfp |= __GFP_ACCOUNT;", ()),
+        ("--- a/GFP_KERNEL_ACCOUNT\n+++ b/x.c", ()),
+    ],
+)
+def test_flags_that_charge_are_told_where_there_are_more_or_fewer(lines: str, names: tuple[str, ...]) -> None:
+    assert touches.charges(lines.split("\n")) == names

@@ -225,6 +225,16 @@ def test_the_answer_says_what_hardly_ran_and_what_was_not_built() -> None:
     )
 
 
+def test_a_file_that_is_not_built_is_told_with_what_builds_it() -> None:
+    """Of a patch to fs/ext4 was told that nothing was measured, and not what to write that it is."""
+    looked = Looked(functions=9, differ=0, candidates=5, not_built=("fs/ext4/fsync.c",), builds=("BLOCK", "EXT4_FS"))
+    assert (
+        "NOT LOOKED AT, not built with this config: fs/ext4/fsync.c; built by the same kdelta review with "
+        "--config 'BLOCK=y EXT4_FS=y'." in looked_at.sentences(looked)
+    )
+    assert "built with this config: fs/ext4/fsync.c." in looked_at.sentences(replace(looked, builds=()))[1]
+
+
 def test_several_cpus_do_not_tell_which_of_the_changed_instructions_ran() -> None:
     """With --smp 4 a loop on an error path, which no case takes, was "looked at"."""
     notes = Annotations(looked=Looked(functions=9, differ=1, candidates=5, cases=("pipe",), measured=("sys_kill",)))

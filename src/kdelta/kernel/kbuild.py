@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which options that are off would have a source file compiled: by its Makefiles, and what Kconfig asks for these.
+
+Pure over the texts of both. Where they do not say it plainly (a variable of make, an
+option of other machines), none is named.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import PurePosixPath
+
+from msgspec import Struct
+
+Read = Callable[[str], str | None]
+_RULE = re.compile(r"^([\w-]+)-(?:\$\(CONFIG_(\w+)\)|y|objs|m)\s*[+:]?=(.*)$", re.MULTILINE)
+_NAME = re.compile(r"^[A-Za-z0-9_]+$")
+_ENTRY = re.compile(r"^(?:menu)?config\s+([A-Za-z0-9_]+)")
+_PROMPT = re.compile(r"^(?:(?:bool|tristate)\s+[\"']|prompt\b)")
+_OPENS, _CLOSES = re.compile(r"^(?:if|menu|choice)\b"), re.compile(r"^end(?:if|menu|choice)\b")
+_SOURCE = re.compile(r"^source\s+[\"']?([^\s\"']+)")
+_HELP = re.compile(r"^(?:help|---help---)$")
+_WORD = re.compile(r"\w+")
+_OF_ARCH = {"x86": "X86", "arm64": "ARM64"}  # below arch/
+_OTHERS = re.compile(r"ARCH_\w+|ALPHA|ARC|ARM|ARM64|HEXAGON|LOONGARCH|M68K|MIPS|OF|PARISC|PPC|RISCV|S390|SPARC|X86")
+_FOR_ALL = ("init/Kconfig", "arch/Kconfig", "lib/Kconfig.debug")
+_DEEP = 8  # options of which one needs the next
+
+
+class _Asked(Struct):
+    """An option, or a file, as a Kconfig has it: whether users may set it, and the conditions that it stands under."""
+
+    prompt: bool
+    terms: list[str]
+
+
+def missing(read: Read, path: str, config: Mapping[str, str]) -> tuple[str, ...]:
+    """Options to set so that ``path`` is compiled, those that others need first; () where that is not told plainly.
+
+    Args:
+        read: the text of a file of the source, None where it has none.
+        config: the values of the .config that does not compile it.
+    """
+    found = dict[str, None]()
+    if path.startswith("arch/") and config.get(_OF_ARCH.get(path.split("/")[1], "")) != "y":
+        return ()
+    at = PurePosixPath(path).parent
+    off = [name for name in _of_makefiles(read, path) if config.get(name) not in ("y", "m")]
+    own = [name for name in off if (asked := _entry(read, at, name)) is not None and asked.prompt]  # select the others
+    plain = all(_add(read, at, name, config, found, _DEEP) for name in own)
+    return tuple(found) if plain else ()
+
+
+def missing_of(read: Read, paths: Iterable[str], config: Mapping[str, str]) -> tuple[str, ...]:
+    """``missing`` of several files."""
+    return tuple(dict.fromkeys(name for path in paths for name in missing(read, path, config)))
+
+
+def needed(read: Read, files: Iterable[str], name: str, config: Mapping[str, str]) -> tuple[str, ...]:
+    """Options without which ``name``, which one of the Kconfig ``files`` declares, is not set; () where not plain."""
+    entry = re.compile(rf"^\s*(?:menu)?config\s+{re.escape(name)}\s*$", re.MULTILINE)
+    where = next((file for file in files if entry.search(read(file) or "")), "")
+    found = dict[str, None]()
+    plain = where and _add(read, PurePosixPath(where).parent, name, config, found, _DEEP)
+    return tuple(one for one in found if one != name) if plain else ()
+
+
+def _of_makefiles(read: Read, path: str) -> list[str]:
+    """The options under which Makefiles from the root down to ``path`` name it."""
+    at, wanted = PurePosixPath(path).parent, {PurePosixPath(path).with_suffix(".o").name}
+    found: list[str] = []
+    while at.name:
+        text = (read(f"{at}/Kbuild") or read(f"{at}/Makefile") or "").replace("\\\n", " ")
+        rules = [(made, option, what.split()) for made, option, what in _RULE.findall(text)]
+        for _ in range(2):  # of a module of several objects, its own rule last
+            for made, option, what in rules:
+                if wanted.intersection(what):
+                    found += [option] if option else []
+                    wanted |= {f"{made}.o"} if made != "obj" else set()
+        wanted, at = {f"{at.name}/"}, at.parent
+    return list(dict.fromkeys(reversed(found)))
+
+
+def _add(
+    read: Read, at: PurePosixPath, name: str, config: Mapping[str, str], found: dict[str, None], deep: int
+) -> bool:
+    """Put ``name`` behind what it needs into ``found``; False where no user may set one of these."""
+    if name in found or config.get(name) in ("y", "m"):
+        return True
+    if "|" in name:  # which of these is not ours to say
+        return any(config.get(one) in ("y", "m") for one in _WORD.findall(name))
+    if _OTHERS.fullmatch(name):
+        return False
+    asked = _entry(read, at, name)
+    if asked is not None:  # else it is declared elsewhere, as BLOCK is of fs/
+        needs = [term for term in asked.terms if term != name]
+        if not asked.prompt or deep == 0 or not all(_add(read, at, one, config, found, deep - 1) for one in needs):
+            return False
+    found[name] = None
+    return True
+
+
+def _entry(read: Read, at: PurePosixPath, name: str) -> _Asked | None:
+    """``name`` as the Kconfig of ``at``, or of a directory above it, declares it, with what is around that file."""
+    while at.name:
+        every = _every(read(f"{at}/Kconfig") or "")
+        for file in [file for file in every if file.startswith(f"{at}/Kconfig")]:  # block/Kconfig.iosched
+            inside = _every(read(file) or "").items()
+            every = {one: _Asked(prompt=a.prompt, terms=[*every[file].terms, *a.terms]) for one, a in inside} | every
+        if name in every:
+            return _Asked(prompt=every[name].prompt, terms=[*_around(read, at), *every[name].terms])
+        at = at.parent
+    return next((every[name] for file in _FOR_ALL if name in (every := _every(read(file) or ""))), None)
+
+
+def _around(read: Read, at: PurePosixPath) -> list[str]:
+    """What the Kconfig files above ``at`` have around the line that names its own."""
+    found: list[str] = []
+    file = f"{at}/Kconfig"
+    while at.name:
+        at = at.parent
+        above = _every(read(f"{at}/Kconfig" if at.name else "Kconfig") or "").get(file)
+        if above is not None:
+            found, file = [*above.terms, *found], f"{at}/Kconfig"
+    return found
+
+
+def _every(text: str) -> dict[str, _Asked]:
+    """All options and files that a Kconfig names; of one that it declares several times the first with a prompt."""
+    found: dict[str, _Asked] = {}
+    stack: list[list[str]] = []
+    entry: _Asked | None = None
+    for line in _lines(text):
+        if match := _ENTRY.match(line):
+            entry = _Asked(prompt=False, terms=[term for terms in stack for term in terms])
+            if match[1] not in found or not found[match[1]].prompt:
+                found[match[1]] = entry
+        elif match := _SOURCE.match(line):
+            found[match[1]] = _Asked(prompt=True, terms=[term for terms in stack for term in terms])
+        elif _OPENS.match(line):
+            stack.append(_terms(line[2:]) if line.startswith("if") else [])
+            entry = None
+        elif _CLOSES.match(line):
+            stack, entry = stack[:-1], None
+        elif line.startswith("depends on"):
+            terms = entry.terms if entry is not None else stack[-1] if stack else []
+            terms += _terms(line.removeprefix("depends on"))
+        elif entry is not None and _PROMPT.match(line):
+            entry.prompt = True
+    return found
+
+
+def _lines(text: str) -> Iterator[str]:
+    """The lines of a Kconfig without their indentation, comments and texts of help."""
+    deep, helping = 0, False
+    for line in text.replace("\\\n", " ").expandtabs().split("\n"):
+        stripped = line.strip()
+        if not stripped or stripped.startswith("#"):
+            continue
+        indent = len(line) - len(line.lstrip())
+        if helping:
+            deep = deep or indent
+            helping = indent >= deep and indent > 0
+        if _HELP.match(stripped):
+            deep, helping = 0, True
+        elif not helping:
+            yield stripped
+
+
+def _terms(condition: str) -> list[str]:
+    """The single options that a condition asks for, and those of which one is enough as they stand: ``A || B``."""
+    condition = condition.split("#")[0]
+    if "||" in condition:
+        return [] if any(sign in condition for sign in "!=&") else [condition]
+    words = (word.strip(" ()") for word in condition.split("&&"))
+    return [word for word in words if _NAME.match(word) and word not in ("y", "m", "n")]
