@@ -154,7 +154,8 @@ def _small(percent: float | None) -> str:
 
 
 def _count_lines(pair: CountPair, columns: tuple[int, int], width: int) -> list[str]:
-    word = {"exact": "exactly", "same-boots": "the same boots"}.get(pair.call, _small(pair.percent))
+    alike = {"exact": "exactly"} | ({"same-boots": "the same boots"} if pair.percent == 0 else {})
+    word = alike.get(pair.call, _small(pair.percent))
     label, (room, size) = f"  {pair.kernel}", columns
     figures = pad(_figure(pair.here), size, True) + pad(_figure(pair.there), size, True) + f"  {word}"
     if cell_len(label) <= room:
@@ -169,6 +170,8 @@ def _remarks(pair: CountPair) -> list[str]:
     texts = [f"there: {pair.kernel_there}"] if pair.kernel_there != pair.kernel else []
     if pair.call == "not-comparable":
         return [*texts, pair.why]
+    if pair.call == "same-boots" and pair.percent != 0:
+        texts.append(f"the same boots, and more of them {'here' if pair.here.seeds > pair.there.seeds else 'there'}")
     if pair.call in ("within", "within-floor", "differs"):
         where = "within" if pair.call == "within" else "beyond"
         spreads = f"{_spread(pair.here)} here, {_spread(pair.there)} there"

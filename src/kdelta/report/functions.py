@@ -126,6 +126,8 @@ def causes(view: View, width: int = WIDTH) -> str:
         kernel = f", {cell.kernel}" if cell.kernel and len(view.result.experiment.kernels) > 2 else ""
         lines += wrap(f"{group.title}, {row.metric}{kernel}: {cell.figure} {cell.mark}".rstrip(), width, then="  ")
         lines += wrap(cell.sentence or cell.verdict, width, first="  ")
+    if not lines[-1]:
+        lines += wrap(view.headline.text or "Nothing was measured.", width)
     return "\n".join(lines) + "\n"
 
 

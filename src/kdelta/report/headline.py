@@ -36,6 +36,7 @@ _WORDS = (
     "it is undecided ",
     "there is no ",
     "nothing could ",
+    "nothing is measured ",
 )  # that begin a sentence, unlike a label
 _MANY_PERCENT = 1000.0
 _LEAST = 0.05  # an operation: what appears or vanishes is as large as it is times that
@@ -300,12 +301,10 @@ def of_cells(
     compared = [(title, cell) for title, cell in rows if cell.patched_label]
     if not compared:
         label = rows[0][1].baseline_label if rows else ""
-        if (
-            rows
-            and not unfinished
-            and all(cell.baseline is None and cell.state in (*ENDED, "lost") for _, cell in rows)
-        ):
-            return Headline(nothing=f"nothing could be measured on {label}")
+        if rows and all(cell.baseline is None for _, cell in rows):
+            waiting = unfinished and any(cell.unbooted for _, cell in rows)
+            none = "nothing is measured yet on" if waiting else "nothing could be measured on"
+            return Headline(nothing=f"{none} {label}", unfinished=unfinished)
         return Headline(alone=label, unfinished=unfinished and bool(rows))
     tallies = tallied([cell for _, cell in compared], exact)
     several = len({cell.patched_label for _, cell in compared}) > 1

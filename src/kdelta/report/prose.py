@@ -3,15 +3,13 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
-from kdelta.attribution.exact import CROSSING, LINES_LEAST, MOVED_LEAST, TOUCHED
 from kdelta.model import UNBOOTED, CellResult, Experiment, ExperimentResult, Kernel, plans
-from kdelta.report import ended
-from kdelta.report.causes import listed, more
+from kdelta.report import ended, floors
+from kdelta.report.causes import more
 from kdelta.report.figures import absolute
 from kdelta.results.types import Sweep, SweepStep
 from kdelta.spec.counted import START
@@ -148,61 +146,6 @@ def asides(cells: list[CellResult], exact: bool, cpus: int) -> tuple[str, ...]:
     return tuple(lines)
 
 
-_NAMED = 6  # cases
-_DERIVED = {  # counts whose floor in percent is another one in each case
-    "taken_branches": "of taken branches as many as it lets pass of all instructions",
-    **{name: f"{LINES_LEAST:g} lines of data or code an operation" for name, _ in TOUCHED},
-}
-
-
-def _floors(cells: Iterable[CellResult], exact: bool) -> str:
-    """What was taken for noise; "" where counts have none."""
-    floors: dict[float, dict[str, None]] = {}
-    crossing: dict[str, float] = {}
-    cases: dict[str, None] = {}
-    derived: dict[str, None] = {}
-    for cell in cells:
-        floor = cell.floor_percent
-        if exact and cell.metric in _DERIVED:
-            derived[_DERIVED[cell.metric]] = None
-            continue
-        if floor is None or finite(floor) is None or not (floor or not exact):
-            continue
-        if cell.metric in CROSSING:
-            shown = math.inf if _is_least(cell) else floor
-            crossing[cell.metric] = min(shown, crossing.get(cell.metric, shown))
-        else:
-            cases[cell.case] = None
-            floors.setdefault(floor, {})[cell.case] = None
-    if not floors and not crossing:
-        return "" if exact else "Noise floor: not calibrated on this host; see the notes for what was used."
-    lowest = min(crossing.values(), default=math.inf)
-    crossing = {name: floor if math.isfinite(floor) else lowest for name, floor in crossing.items()}  # they have one
-    told = [f"{floor:.2f} %{_of(names, len(floors) > 1 or bool(crossing), cases)}" for floor, names in floors.items()]
-    for floor in dict.fromkeys(crossing.values()):
-        names = listed([name for name, one in crossing.items() if one == floor])
-        least = f"{MOVED_LEAST:g} an operation"
-        percents = f"{floor:.2f} % of {names}, or {least} where that is more"
-        told.append(percents if math.isfinite(floor) else f"{least} of {names}")
-    told += derived
-    return f"Noise floor: {'; '.join(told)}."
-
-
-def _is_least(cell: CellResult) -> bool:
-    """Whether a floor is the least difference in percent of the cell's own figures: no other cell has it."""
-    level = max(cell.baseline or 0.0, cell.patched or 0.0)
-    return bool(level) and math.isclose(cell.floor_percent or 0.0, 100 * MOVED_LEAST / level)
-
-
-def _of(names: Collection[str], several: bool, cases: Collection[str]) -> str:
-    """Whose floor it is, where there are ``several``; no more than a few by name."""
-    if not several:
-        return ""
-    if len(names) == len(cases) > _NAMED:
-        return f" (all {len(cases)} cases)"
-    return f" ({', '.join([*list(names)[:_NAMED], *more(max(0, len(names) - _NAMED))])})"
-
-
 def single(experiment: Experiment) -> bool:
     """Whether there is one kernel, which is compared with nothing."""
     return len(experiment.kernels) == 1
@@ -303,7 +246,7 @@ def measured(result: ExperimentResult, sweeps: Sequence[Sweep] = ()) -> tuple[st
     lines = [
         *_method(experiment),
         *((_FEWER_SEEDS,) if experiment.mode == "exact" and _of_other_seeds(sweeps) else ()),
-        *filter(None, () if floorless else (_floors(result.results, experiment.mode == "exact"),)),
+        *filter(None, () if floorless else (floors.told(result.results, experiment.mode == "exact"),)),
         f"Machine: {where}.",
     ]
     if nothing(result):
@@ -361,7 +304,7 @@ def _gaps(result: ExperimentResult) -> list[str]:
 def _lines_of_none(experiment: Experiment) -> list[str]:
     """Programs with a number of operations: of the difference of two runs nothing is known of single lines."""
     names = [case.name for case in experiment.cases if START in case.params]
-    told = ", ".join([*names[:_NAMED], *more(max(0, len(names) - _NAMED))])
+    told = ", ".join([*names[: floors.NAMED], *more(max(0, len(names) - floors.NAMED))])
     why = "its figures are a run of 2N operations less one of N, and of two runs no line is the same"
     return [f"Transfers, waits and retries of {told}: {why}."] if names else []
 

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from kdelta.attribution.line_table import NAMELESS
-from kdelta.model import CellResult
+from kdelta.model import UNBOOTED, CellResult
 from kdelta.report.headline import of_cells
 from unit.report.report_samples import cell
 
@@ -51,4 +51,8 @@ def test_of_a_kernel_alone_on_which_all_failed_there_are_no_figures() -> None:
     assert of_cells([("a", failed)], False, False).text == "Nothing could be measured on 6.12."
     some = [("a", failed), ("b", cell("b", patched_label="", verdict=None))]
     assert of_cells(some, False, False).text.startswith("Figures of 6.12 alone")
-    assert of_cells([("a", failed)], False, True).text.startswith("So far: figures of")
+    assert of_cells([("a", failed)], False, True).text == "So far: nothing could be measured on 6.12."
+    unsupported = replace(failed, state="unsupported")
+    assert of_cells([("a", unsupported)], True, False).text == "Nothing could be measured on 6.12."
+    waiting = replace(failed, state="lost", why=UNBOOTED)
+    assert of_cells([("a", failed), ("b", waiting)], True, True).text == "So far: nothing is measured yet on 6.12."

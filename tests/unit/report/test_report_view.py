@@ -343,6 +343,12 @@ def test_why_of_a_sweep_has_each_step_with_its_cause() -> None:
     assert steps and sum(line.endswith(("(I)", "(R)")) and line[:1] != " " for line in told) == len(steps)
 
 
+def test_why_of_what_measured_nothing_says_so() -> None:
+    """kdelta why, of a patch that no case executes: a title, and nothing below it."""
+    told = functions.causes(build(ExperimentResult(experiment=experiment("6.12", "7.0"), results=())))
+    assert told.endswith("\n\nNothing was measured.\n")
+
+
 @pytest.mark.parametrize(
     ("patched", "effect", "told"), [(5569.0, 68.04, False), (5568.9, 68.04, False), (5572.0, 68.13, True)]
 )

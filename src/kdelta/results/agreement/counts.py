@@ -76,7 +76,8 @@ def _pair(here: Measured, there: Measured, cells: tuple[Cell, Cell], metric: str
     identities = [_of_boots(m, cell, "identity") for m, cell in zip((here, there), cells, strict=True)]
     case = here.experiment.cases[cells[0][2]]
     floor = max(floor_of(m.floors, case.name, metric) or 0.0 for m in (here, there))
-    call = _call(a, b, floor, same_boots=made[0] == made[1])
+    same_boots = made[0] <= made[1] or made[1] <= made[0]  # looks end where they may: one can have more of them
+    call = _call(a, b, floor, same_boots)
     missing = [(where, count) for where, count in (("here", a), ("there", b)) if count.count is None]
     return CountPair(
         case=case.name,

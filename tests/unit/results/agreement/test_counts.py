@@ -59,6 +59,13 @@ def test_the_same_boots_agree_with_nothing_but_themselves() -> None:
     assert only(side(1.0, taken_from="a 0.0"), side(1.0, taken_from="a 0.0")).call == "same-boots"
 
 
+def test_boots_of_one_among_those_of_the_other_are_no_second_measurement() -> None:
+    """A sweep took five of a comparison's eight boots over, and "agreed exactly" with it."""
+    few, more = side(1.0), side(1.0, 2.0)
+    assert [only(*pair).call for pair in ((few, more), (more, few))] == ["same-boots"] * 2
+    assert only(few, side(1.0, 2.0, taken_from="b 0.0")).call == "within"
+
+
 def test_a_count_that_is_missing_or_in_another_unit_does_not_compare() -> None:
     lost = only(side(1.0, taken_from="a 0.0"), side(None, state="lost", why="no end record"))
     assert (lost.call, lost.percent, lost.why) == ("not-comparable", None, "there: lost: no end record")

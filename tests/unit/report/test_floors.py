@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What was taken for noise: each case has its floor, or is said to have none."""
+
+from __future__ import annotations
+
+from kdelta.report import floors
+from unit.report.report_samples import cell
+
+
+def test_a_floor_is_that_of_its_own_cases_alone() -> None:
+    """One case with a floor stood for all: "Noise floor: 0.10 %"."""
+    cells = [cell("pipe", "instructions", floor_percent=0.1), cell("git status", "instructions", floor_percent=None)]
+    assert floors.told(cells[:1], True) == "Noise floor: 0.10 %."
+    assert floors.told(cells, True) == "Noise floor: 0.10 % (pipe); none (git status)."
+    assert floors.told(cells[1:], True) == ""
+
+
+def test_what_is_the_same_on_a_host_that_was_not_calibrated_is_told() -> None:
+    """It was "see the notes for what was used", and no note said it."""
+    cells = [cell("pipe", floor_percent=None), cell("fork", floor_percent=2.5)]
+    none = "Noise floor: not calibrated on this host (kdelta calibrate); what lies within 1 % is the same."
+    assert floors.told(cells[:1], False) == none
+    some = "Noise floor: 2.50 % (fork); not calibrated (pipe), where what lies within 1 % is the same."
+    assert floors.told(cells, False) == some
