@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from rich.cells import cell_len
 
@@ -12,11 +12,12 @@ from kdelta.model import CellResult
 from kdelta.report import effects, heatmap, prose, system_calls
 from kdelta.report.table import sweep_lines, table_lines
 from kdelta.report.text import WIDTH, wrap, wrap_command
-from kdelta.report.view import View
+from kdelta.report.view import View, cell_title
 from kdelta.units import counted
 from kdelta.verdict import work
 
 _EACH = 6  # results that are not decided, and named one by one where the same is said of them
+_VERSIONS = 12  # lines on versions of a sweep that are not decided
 _HIDES_LEAST = 0.01  # of the baseline's instructions
 
 
@@ -63,11 +64,32 @@ def undecided(view: View) -> list[str]:
         if cell.open and cell.sentence and cell.kernel and cell.source.state == "ok":
             metric = f", {row.metric}" if len(group.rows) > 1 else ""
             found[cell.sentence].append(f"{group.title}{metric}" + (f" on {cell.kernel}" if several else ""))
+    return _once(found)
+
+
+def _once(found: Mapping[str, list[str]]) -> list[str]:
+    """``WHERE: SENTENCE``, ``found`` by sentence."""
     lines = []
     for sentence, where in found.items():
         told = [f"{len(where)} results"] if len(where) > _EACH else where
         lines += [f"{one}: {sentence}" for one in told]
     return lines
+
+
+def unseen(view: View) -> list[str]:
+    """Of each version of a sweep at which it is not decided whether it is a step, why, where no table says so."""
+    mapped = bool(heatmap.heat_maps(view.sweeps))  # has a sign alone
+    metrics = {sweep.source.cell.metric for sweep in view.sweeps}
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for sweep in view.sweeps:
+        metric = f", {sweep.source.cell.metric}" if len(metrics) > 1 else ""
+        for row in sweep.rows:
+            if row.unseen and not row.change and (mapped or not row.sentence):
+                found[row.unseen].append(f"{cell_title(sweep.source.cell)}{metric} on {row.kernel}")
+    lines = _once(found)
+    if view.options.causes or len(lines) <= _VERSIONS:
+        return lines
+    return [*lines[: _VERSIONS - 1], f"{len(lines) - _VERSIONS + 1} more (--causes)"]
 
 
 def _hides(cell: CellResult) -> bool:
@@ -133,7 +155,7 @@ def parts(view: View, width: int = WIDTH) -> list[tuple[str, list[str]]]:
     drawn = tuple(filter(None, (effects.legend(view, width),)))
     legend = view.legend if view.tables or view.sweeps else ()
     found = [
-        ("Not decided", [] if view.options.causes else bullets(undecided(view), width)),
+        ("Not decided", bullets([*([] if view.options.causes else undecided(view)), *unseen(view)], width)),
         ("Beside the counts", [] if view.options.causes else bullets(beside_counts(view), width)),
         ("Legend", [line for text in (*legend, *drawn) for line in wrap(text, width)]),
         ("Notes", notes(view, width)),

@@ -50,7 +50,7 @@ from kdelta.units import Better
 from kdelta.verdict import work
 from kdelta.verdict.judge import floor_of
 from kdelta.verdict.pairing import Observation, measured, values_of
-from kdelta.verdict.warnings import UNDECIDABLE, MixedCalls, Strings
+from kdelta.verdict.warnings import UNDECIDABLE, MixedCalls, Strings, WithinFloor
 
 Floats = NDArray[np.float64]
 Seeds = Mapping[tuple[int, str], Mapping[int, Sequence[Profile]]]  # [case, mitigations][kernel] -> one a seed
@@ -219,7 +219,8 @@ def _undecided(cells: Sequence[CellResult], labels: Sequence[str]) -> dict[int, 
     for cell in cells:
         if cell.state == "ok" and cell.verdict in (None, "inconclusive"):
             seen = StepDetectable(cell.detectable_percent) if cell.detectable_percent else None
-            mixed = next((warning for warning in cell.warnings if isinstance(warning, UNDECIDABLE)), None)
+            kinds = (*UNDECIDABLE, WithinFloor)  # which would be detectable, and is no more than noise can be
+            mixed = next((warning for warning in cell.warnings if isinstance(warning, kinds)), None)
             why = mixed or seen or next(iter(cell.warnings), Remark("undecided", "undecided"))
             found[labels.index(cell.patched_label)] = why
     return found

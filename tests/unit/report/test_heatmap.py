@@ -228,3 +228,19 @@ def test_a_title_that_is_wider_than_names_may_be_has_a_line_of_its_own() -> None
     head, versions, *_ = heatmap.lines_of(one, width=40)
     assert head == "syscalls: instructions" and versions.split() == ["6.12", "7.0", "7.3", "all"]
     assert heatmap.lines_of(one, width=100)[0].split() == ["syscalls:", "instructions", "6.12", "7.0", "7.3", "all"]
+
+
+@pytest.mark.parametrize("others", [6, 2])
+def test_plain_text_says_why_a_version_is_not_decided(others: int) -> None:
+    """A map, and a table without a sentence, had a question mark for it; JSON and pages knew why."""
+    undecided = [swept(f"syscalls/{name}", (100.0,) * 4, unseen="7.0.13") for name in ("stat", "dup")]
+    shown = view(*undecided, others=others)
+    for form in (terminal, mail):
+        text = " ".join(str(form.render(shown)).split())
+        assert "- syscalls/stat on 7.0.13: 5 % - syscalls/dup on 7.0.13: 5 %" in text
+    assert "Not decided" not in terminal.render(view(others=others))
+
+
+def test_what_is_said_of_many_versions_is_said_once() -> None:
+    shown = view(*(swept(f"syscalls/{n}", (100.0,) * 4, unseen="7.0.13") for n in range(7)))
+    assert "- 7 results: 5 %" in terminal.render(shown)

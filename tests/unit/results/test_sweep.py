@@ -34,7 +34,7 @@ from kdelta.results.types import Detail, Sweep
 from kdelta.results.versions import Version, gaps_in
 from kdelta.results.warnings import StepDetectable, StepStrings, StepUnseen
 from kdelta.verdict import CellData, Observation
-from kdelta.verdict.warnings import MixedAccounts, MixedCalls, TooFewSeeds
+from kdelta.verdict.warnings import MixedAccounts, MixedCalls, TooFewSeeds, WithinFloor
 
 INSTRUCTIONS = Metric(name="instructions", unit="instructions/op", better="lower", primary=True)
 LOADS = Metric(name="loads", unit="loads/op", better="lower")
@@ -130,6 +130,13 @@ def test_counts_that_vary_say_what_they_could_have_seen() -> None:
     rng = np.random.default_rng(1)
     found = sweep([np.round(1000 * np.exp(rng.normal(0, 0.05, 8))).tolist() for _ in range(2)])
     assert found.steps == () and isinstance(found.points[1].unseen, StepDetectable)
+
+
+def test_what_reaches_into_the_noise_floor_says_that_and_no_smaller_step_that_is_detectable() -> None:
+    """-10.5 % [-13.8, -7.7] at a floor of 10 % was undecided as the "minimum detectable step" was 2.6 %."""
+    data = cells([[1000.0 + i % 3 for i in range(8)], [870.0 + 7 * i for i in range(8)]])
+    (found,) = sweeps(experiment(2), data, {"pipe": 10.0}, {"pipe": (INSTRUCTIONS,)}, {})
+    assert (found.steps, found.points[1].unseen) == ((), WithinFloor(10.0, reaches=True))
 
 
 def test_counts_whose_two_accounts_disagree_say_that_first() -> None:
