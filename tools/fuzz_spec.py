@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from kdelta.guest import follow
-from kdelta.kernel import apt, config_fragment, debver
+from kdelta.kernel import apt, config_fragment, debver, kbuild
 from kdelta.kernel.sources import parse_kernel
 from kdelta.spec import cases, collectors, recipes, sources, workloads
 
@@ -37,6 +37,17 @@ def _collector(text: str) -> None:
     collectors.parse(text, f"{name[1] if name else 'fuzz'}.toml")
 
 
+def _kbuild(text: str) -> None:
+    """A Kconfig and a Makefile, each at all places where one is looked for."""
+    options, _, rules = text.partition("\0")
+
+    def read(path: str) -> str:
+        return options if "Kconfig" in path else rules
+
+    kbuild.missing(read, "fs/a/b.c", {"NET": "y"})
+    kbuild.needed(read, ("fs/a/Kconfig",), "B", {})
+
+
 @cache
 def _few() -> dict[str, workloads.Workload]:
     """Of the catalogue what has knobs, and some cases: an unknown name is compared with each."""
@@ -46,6 +57,7 @@ def _few() -> dict[str, workloads.Workload]:
 
 
 TARGETS: dict[str, Target] = {
+    "kbuild": _text(_kbuild),
     "fragment": _text(lambda text: config_fragment.parse(text, "fuzz.config")),
     "kernel": _text(parse_kernel),
     "case": _text(lambda text: cases.parse_case(text, _few())),
@@ -76,7 +88,25 @@ Package: linux-source-6.12
 Version: 6.12.95-1
 Size: 5
 """
+_KBUILD = b"""menu "a"
+	depends on NET && BLOCK
+if A
+source "fs/a/Kconfig.b"
+config B
+	tristate "b" if C
+	depends on D || E
+	depends on F
+	help
+		config G is none.
+endif
+endmenu
+\0obj-$(CONFIG_A) += a/
+obj-$(CONFIG_B) += b.o \\
+	c.o
+b-y := d.o
+"""
 _WRITTEN: dict[str, tuple[bytes, ...]] = {
+    "kbuild": (_KBUILD,),
     "fragment": (b"CONFIG_SMP=y\n# CONFIG_NUMA is not set\n",),
     "kernel": (b'a=debian:6.12/cloud,cmdline="quiet",arch=arm64', b"src:.@v6.9+a.patch", b"debian:6.1..7.3"),
     "case": (b"pipe:writers=1|2,message=64K", b"syscalls/poll-*", b"thread_spawn:stack=8M,detached=1|0"),

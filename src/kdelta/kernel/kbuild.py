@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 from pathlib import PurePosixPath
 
 from msgspec import Struct
@@ -26,6 +27,7 @@ _OF_ARCH = {"x86": "X86", "arm64": "ARM64"}  # below arch/
 _OTHERS = re.compile(r"ARCH_\w+|ALPHA|ARC|ARM|ARM64|HEXAGON|LOONGARCH|M68K|MIPS|OF|PARISC|PPC|RISCV|S390|SPARC|X86")
 _FOR_ALL = ("init/Kconfig", "arch/Kconfig", "lib/Kconfig.debug")
 _DEEP = 8  # options of which one needs the next
+_MOST = 64  # conditions of one option: who has more does not say plainly what it needs
 
 
 class _Asked(Struct):
@@ -95,7 +97,9 @@ def _add(
     asked = _entry(read, at, name)
     if asked is not None:  # else it is declared elsewhere, as BLOCK is of fs/
         needs = [term for term in asked.terms if term != name]
-        if not asked.prompt or deep == 0 or not all(_add(read, at, one, config, found, deep - 1) for one in needs):
+        if not asked.prompt or deep == 0 or len(needs) > _MOST:
+            return False
+        if not all(_add(read, at, one, config, found, deep - 1) for one in needs):
             return False
     found[name] = None
     return True
@@ -107,7 +111,8 @@ def _entry(read: Read, at: PurePosixPath, name: str) -> _Asked | None:
         every = _every(read(f"{at}/Kconfig") or "")
         for file in [file for file in every if file.startswith(f"{at}/Kconfig")]:  # block/Kconfig.iosched
             inside = _every(read(file) or "").items()
-            every = {one: _Asked(prompt=a.prompt, terms=[*every[file].terms, *a.terms]) for one, a in inside} | every
+            within = {one: _Asked(prompt=a.prompt, terms=[*every[file].terms, *a.terms]) for one, a in inside}
+            every = {**within, **every}
         if name in every:
             return _Asked(prompt=every[name].prompt, terms=[*_around(read, at), *every[name].terms])
         at = at.parent
@@ -126,25 +131,27 @@ def _around(read: Read, at: PurePosixPath) -> list[str]:
     return found
 
 
-def _every(text: str) -> dict[str, _Asked]:
+@lru_cache(maxsize=64)
+def _every(text: str) -> Mapping[str, _Asked]:
     """All options and files that a Kconfig names; of one that it declares several times the first with a prompt."""
     found: dict[str, _Asked] = {}
-    stack: list[list[str]] = []
+    stack: list[list[str]] = [[]]  # what the lines at each depth stand under, all in all
     entry: _Asked | None = None
     for line in _lines(text):
         if match := _ENTRY.match(line):
-            entry = _Asked(prompt=False, terms=[term for terms in stack for term in terms])
+            entry = _Asked(prompt=False, terms=[*stack[-1]])
             if match[1] not in found or not found[match[1]].prompt:
                 found[match[1]] = entry
         elif match := _SOURCE.match(line):
-            found[match[1]] = _Asked(prompt=True, terms=[term for terms in stack for term in terms])
+            found[match[1]] = _Asked(prompt=True, terms=[*stack[-1]])
         elif _OPENS.match(line):
-            stack.append(_terms(line[2:]) if line.startswith("if") else [])
+            inner = _terms(line[2:]) if line.startswith("if") else []
+            stack.append([*stack[-1], *inner][: _MOST + 1])
             entry = None
         elif _CLOSES.match(line):
-            stack, entry = stack[:-1], None
+            stack, entry = stack[:-1] or [[]], None
         elif line.startswith("depends on"):
-            terms = entry.terms if entry is not None else stack[-1] if stack else []
+            terms = entry.terms if entry is not None else stack[-1]
             terms += _terms(line.removeprefix("depends on"))
         elif entry is not None and _PROMPT.match(line):
             entry.prompt = True
