@@ -17,7 +17,7 @@ trap 'exit 130' INT TERM # pytest ends in its own way, after which bash would go
 
 boots() { # the tests that boot: they wait for guests, the others for programs, and together they fill two cores
 	$bin/kdelta kernels fetch -q "${kernels[@]}" || echo "not all kernels are here: tests fetch what they boot"
-	$bin/python -m pytest tests/boot -m 'not full' -n 2 --dist loadscope --durations=8
+	$bin/python -m pytest tests/boot -m 'not full' -n 1 --durations=8
 }
 
 $bin/python tools/fetch_qemu.py >"$coming/qemu" &
@@ -31,7 +31,7 @@ booting=$!
 set +m
 echo "tests without guests (those that boot run beside them)"
 failed=0
-KDELTA_QEMU_ALT=$(<"$coming/qemu") $bin/python -m pytest -m 'not full and not boot' -n 2 --dist worksteal --durations=8 || failed=$?
+KDELTA_QEMU_ALT=$(<"$coming/qemu") $bin/python -m pytest -m 'not full and not boot' -n 3 --dist worksteal --durations=8 || failed=$?
 echo "tests that boot"
 tail -n +1 -f --pid="$booting" "$coming/boots" &
 wait "$booting" || failed=$?

@@ -62,7 +62,7 @@ def test_a_kernel_that_panics_as_it_boots_is_so_on_one_cpu_and_on_several(kdelta
 
 def test_a_run_that_hangs_is_hung_and_the_boot_goes_on(answer) -> None:  # type: ignore[no-untyped-def]
     got = answer(
-        "run", "--kernel", KERNEL, "--timed", "--boots", "1", "--workloads", str(WORKLOADS), "--limit", "3s",
+        "run", "--kernel", KERNEL, "--timed", "--boots", "1", "--workloads", str(WORKLOADS), "--limit", "8s",
         "--case", "misbehave:how=hang", "--case", "getppid",
     )  # fmt: skip
     states = {row["case"]: row["state"] for row in got["results"]}
