@@ -28,6 +28,7 @@ from kdelta.results.agreement.types import (
     FunctionPair,
     Side,
 )
+from kdelta.units import counted
 
 _LABEL, _FIGURE, _DIFFERENCE = 22, 14, 16  # columns
 _FIGURE_LEAST = 11  # in a narrow terminal, where a label has its own line
@@ -58,12 +59,12 @@ def summary(found: Agreement) -> str:
         text = f"{calls['overlap']} of {with_interval} intervals overlap" if with_interval else ""
         alone = f"{calls['descriptive']} without an interval on both sides" if calls["descriptive"] else ""
         return ", ".join(filter(None, [text, alone]))
-    counted = Counter(pair.call for pair in found.counts)
+    called = Counter(pair.call for pair in found.counts)
     total = len(found.counts)
-    if counted["exact"] == total:
+    if called["exact"] == total:
         return f"{total} of {total} counts agree exactly"
     always: tuple[CountCall, ...] = ("exact", "within", "differs")
-    return ", ".join(f"{counted[call]} {text}" for call, text in _SUMMARY.items() if call in always or counted[call])
+    return ", ".join(f"{called[call]} {text}" for call, text in _SUMMARY.items() if call in always or called[call])
 
 
 def render(found: Agreement, width: int = WIDTH) -> str:
@@ -162,16 +163,18 @@ def _count_lines(pair: CountPair, columns: tuple[int, int], width: int) -> list[
         lines = [pad(label, room) + figures]
     else:
         lines = [*wrap(label.strip(), width, first="  ", then="    "), pad("", room) + figures]
-    return [*lines, *(line for text in _remarks(pair) for line in wrap(text, width, first="      ", then="        "))]
+    return [*lines, *(line for text in remarks(pair) for line in wrap(text, width, first="      ", then="        "))]
 
 
-def _remarks(pair: CountPair) -> list[str]:
+def remarks(pair: CountPair) -> list[str]:
     """What stands beneath a row: why it cannot be compared, or how far it differs and by which functions."""
     texts = [f"there: {pair.kernel_there}"] if pair.kernel_there != pair.kernel else []
     if pair.call == "not-comparable":
         return [*texts, pair.why]
     if pair.call == "same-boots" and pair.percent != 0:
         texts.append(f"the same boots, and more of them {'here' if pair.here.seeds > pair.there.seeds else 'there'}")
+    if pair.shared_boots and pair.call != "same-boots":
+        texts.append(f"{counted(pair.shared_boots, 'boot')} in both: only the others say anything")
     if pair.call in ("within", "within-floor", "differs"):
         where = "within" if pair.call == "within" else "beyond"
         spreads = f"{_spread(pair.here)} here, {_spread(pair.there)} there"

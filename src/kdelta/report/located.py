@@ -83,7 +83,8 @@ def located(view: View) -> list[Located]:
         if not (split and one.rule == "not-looked-at")
     ]
     if split:
-        found += _unseen(unreached, known, "changed, and no case executes it in its operations", looked.SETS)
+        sets = looked.may_set(notes.looked) if notes.looked else ""
+        found += _unseen(unreached, known, "changed, and no case executes it in its operations", sets)
         new = [name for name in untouched if is_new(name)]
         old = [name for name in untouched if not is_new(name)]
         found += _unseen(old, known, f"changed and executed, but {looked.UNTOUCHED}")

@@ -19,9 +19,7 @@ _BY_POINTER = ("used by pointer", "its address is taken")  # in the title of a c
 _BOOT_ONLY = "boot only"  # there, too
 _NOTHING = ": there is nothing to measure"
 UNTOUCHED = "none of its changed instructions ran"
-SETS = (
-    "what is set at boot may change other paths: name cases, as in kdelta compare BASELINE PATCHED --case path_lookup"
-)
+_USUAL = ("path_lookup", "pipe", "fork_vmas", "thread_spawn", "pidfd_open")
 PATCHED = (
     "Instructions that are patched in at boot differ: which of them run hangs on the features of the CPU "
     "(kdelta compare --rep-features leaves ERMS and FSRM on)"
@@ -65,9 +63,24 @@ def at_boot(name: str) -> bool:
     return _BOOT_ONLY in name.partition(" (")[2]
 
 
+def may_set(looked: Looked) -> str:
+    """What is to be said of what runs at boot; cases are named by way of one that was not measured."""
+    measured = " ".join((*looked.cases, *looked.controls, *looked.given))
+    other = next((name for name in _USUAL if name not in measured), "")
+    more = f": name {'other ' if measured else ''}cases, as in kdelta compare BASELINE PATCHED --case {other}"
+    return f"what is set at boot may change other paths{more if other else ''}"
+
+
 def _sets(looked: Looked) -> str:
-    """What is to be said of what runs at boot, behind what no case executes: a sentence of its own."""
-    return f". {SETS[0].upper()}{SETS[1:]}" if any(at_boot(one.name) for one in looked.unreached) else ""
+    """The same behind what no case executes: a sentence of its own."""
+    said = may_set(looked)
+    return f". {said[0].upper()}{said[1:]}" if any(at_boot(one.name) for one in looked.unreached) else ""
+
+
+def _program(looked: Looked) -> str:
+    """What may execute what no case does: a sentence, without its full stop."""
+    several = f", or {_MORE_CPUS} CPUs: with --smp {_MORE_CPUS}" if looked.cpus == 1 else ""
+    return f"A program of yours may: the same command with -- PROGRAM{several}"
 
 
 def _with(options: Sequence[str]) -> str:
@@ -149,7 +162,9 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
     if looked.unreached:
         said = _names([_unreached(one) for one in looked.unreached])
         who = f"no {'mapped ' if looked.no_time else ''}case {_executes(looked)} it{_alone(looked)} in its operations"
-        lines.append(f"NOT LOOKED AT, {who} ({len(looked.unreached)} of {looked.differ}): {said}{_sets(looked)}.")
+        elsewhere = looked.measured and not looked.given and not all(at_boot(one.name) for one in looked.unreached)
+        may = f". {_program(looked)}" if elsewhere else ""
+        lines.append(f"NOT LOOKED AT, {who} ({len(looked.unreached)} of {looked.differ}): {said}{may}{_sets(looked)}.")
     if looked.untouched:
         new = [name for name in looked.untouched if is_new(name)]
         old = [name for name in looked.untouched if not is_new(name)]
@@ -179,9 +194,7 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
         elif looked.controls:
             lines.append(f"{who}{by}.")
         else:
-            several = f", or {_MORE_CPUS} CPUs: with --smp {_MORE_CPUS}" if looked.cpus == 1 else ""
-            may = f"A program of yours may: the same command with -- PROGRAM{several}."
-            lines.append(f"{who}{by}: nothing was measured. {may}")
+            lines.append(f"{who}{by}: nothing was measured. {_program(looked)}.")
     if looked.by_knob:
         turned = [f"{case} ({_names(names, _SHOWN_MISSING)})" for case, names in looked.by_knob.items() if names]
         failed = [case for case, names in looked.by_knob.items() if not names]

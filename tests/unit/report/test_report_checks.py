@@ -16,10 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from kcidb_io.schema import V5_0, V5_3
 from msgspec.structs import replace
 
-from kdelta.attribution.reach import Reach, Row
 from kdelta.model import UNBOOTED, Annotations, Beside, Case, ExperimentResult, Gap, Looked, State, Unreached
 from kdelta.report import kcidb
-from kdelta.report import looked as looked_at
 from kdelta.report.outcomes import outcomes, stable_names
 from kdelta.report.registry import find
 from kdelta.report.standing import standing
@@ -194,7 +192,7 @@ def test_what_no_case_executes_is_a_warning_everywhere() -> None:
             ("foo_init (boot only)",),
             (),
             "1 of 9 functions or variables that differ was not looked at: foo_init (boot only). What is set at boot "
-            "may change other paths: name cases, as in kdelta compare BASELINE PATCHED --case path_lookup.",
+            "may change other paths: name other cases, as in kdelta compare BASELINE PATCHED --case path_lookup.",
         ),
         (("a", "b"), ("c", "d"), "4 of 9 functions or variables that differ were not looked at: a, b, c and 1 more."),
     ],
@@ -223,88 +221,6 @@ def test_the_answer_says_what_hardly_ran_and_what_was_not_built() -> None:
     assert told.endswith(
         "Most of what differs in sys_kill did not run. This config does not build what stands under CONFIG_NUMA."
     )
-
-
-def test_a_file_that_is_not_built_is_told_with_what_builds_it() -> None:
-    """Of a patch to fs/ext4 was told that nothing was measured, and not what to write that it is."""
-    looked = Looked(functions=9, differ=0, candidates=5, not_built=("fs/ext4/fsync.c",), builds=("BLOCK", "EXT4_FS"))
-    assert (
-        "NOT LOOKED AT, not built with this config: fs/ext4/fsync.c; built by the same kdelta review with "
-        "--config 'BLOCK=y EXT4_FS=y'." in looked_at.sentences(looked)
-    )
-    assert "built with this config: fs/ext4/fsync.c." in looked_at.sentences(replace(looked, builds=()))[1]
-
-
-def test_several_cpus_do_not_tell_which_of_the_changed_instructions_ran() -> None:
-    """With --smp 4 a loop on an error path, which no case takes, was "looked at"."""
-    notes = Annotations(looked=Looked(functions=9, differ=1, candidates=5, cases=("pipe",), measured=("sys_kill",)))
-    assert looked_at.above(notes, 4)[-1] == f"{looked_at.UNTOLD}; the same command without --smp tells."
-    assert not any(looked_at.UNTOLD in line for line in looked_at.above(notes, 1))
-
-
-def test_that_instructions_patched_in_at_boot_differ_is_told_beside_functions() -> None:
-    """ALTERNATIVE with another "rep movsb" changed its function's padding, and no word was said of the rest."""
-    for differ, patched, told in ((1, True, True), (1, False, False), (0, True, False)):
-        looked = Looked(functions=9, differ=differ, candidates=5, boot_patched=patched)
-        assert (f"{looked_at.PATCHED}." in looked_at.sentences(looked)) == told
-
-
-def test_a_default_that_the_config_does_not_take_is_told_with_how_to_measure_it() -> None:
-    looked = Looked(functions=9, differ=0, candidates=5, defaults=("INIT=y",))
-    assert looked_at.nothing(looked).endswith(
-        "as this config has a value of its own, where the patch makes INIT=y the default"
-    )
-    assert any('with ,config="INIT=y" behind the patched kernel' in line for line in looked_at.sentences(looked))
-    assert "makes INIT=y the default" in looked_at.unseen(replace(looked, differ=1))
-
-
-def test_all_options_that_are_named_as_off_are_in_the_line_that_turns_them_on() -> None:
-    """Of five three were, so that what stood under the other two was off again."""
-    names = ("A", "B", "C", "D", "E")
-    (told,) = (
-        line for line in looked_at.sentences(Looked(functions=9, differ=1, candidates=5, off=names)) if "A=y" in line
-    )
-    assert told.endswith("measured by the same kdelta review with --config 'A=y B=y C=y D=y E=y'.")
-
-
-def test_what_would_make_cases_run_is_said_beside_how_many_do_not() -> None:
-    """A kernel without CONFIG_INET had 12 cases that "do not run here", and no word why."""
-    why = {
-        "udp": "needs CONFIG_INET (socket(...))",
-        "tcp": "needs CONFIG_INET (x)",
-        "mq": "CONFIG_POSIX_MQUEUE",
-        "a": "?",
-    }
-    rows = (
-        *(Row(case=name, state="unsupported", why=said) for name, said in why.items()),
-        Row(case="pipe", state="ok"),
-    )
-    reach = Reach(kernel="k", rows=rows)
-    assert reach.needs == {"CONFIG_INET": 2, "CONFIG_POSIX_MQUEUE": 1}
-    looked = Looked(functions=9, differ=1, candidates=5, not_mapped=("udp", "tcp", "mq", "a"), needs=reach.needs)
-    assert looked_at.document(looked)["needs"] == reach.needs
-    assert looked_at.sentences(looked)[-1] == (
-        "4 of 5 cases do not run here (kdelta reach): udp, tcp, mq and 1 more; 2 of them need CONFIG_INET; 1 of them "
-        "needs CONFIG_POSIX_MQUEUE."
-    )
-
-
-def test_that_nothing_differs_is_told_once() -> None:
-    """It was "Nothing was measured: machine code and data are identical: there is nothing to measure"."""
-    said = looked_at.nothing(Looked(functions=9, differ=0, candidates=5))
-    assert said == "Nothing was measured: machine code and data are identical"
-
-
-def test_how_many_cases_execute_what_differs_is_told_beside_those_chosen() -> None:
-    """Twelve cases of 123 were "by 12 of 241 cases, the most specific first", as if no more executed it."""
-    looked = Looked(functions=9, differ=1, candidates=5, cases=("pipe",), measured=("init (boot only, may set cache)",))
-    told = [looked_at.sentences(replace(looked, executing=count)) for count in (3, 1, 0)]
-    assert [lines[1].partition("; by ")[2] for lines in told] == [
-        "1 of 5 cases, of the 3 that execute any of it.",
-        "1 of 5 cases, all that execute any of it.",
-        "1 of 5 cases, the most specific first.",
-    ]
-    assert all(lines[2] == f"{looked_at.USED}." for lines in told)
 
 
 def test_where_nothing_was_booted_a_reply_says_nothing_of_boots() -> None:

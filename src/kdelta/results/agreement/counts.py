@@ -94,6 +94,7 @@ def _pair(here: Measured, there: Measured, cells: tuple[Cell, Cell], metric: str
         call=call,
         why="; ".join(f"{where}: {_state(count)}" for where, count in missing),
         floor_percent=floor,
+        shared_boots=len(made[0] & made[1]),
         same_identity=bool(identities[0]) and identities[0] == identities[1],
     )
 

@@ -73,6 +73,7 @@ class CountPair(Struct, frozen=True, kw_only=True):
     why: str = ""
     same_identity: bool = False  # everything that is known to change counts is the same
     floor_percent: float = 0.0  # what identical kernels reach under another layout of memory
+    shared_boots: int = 0  # the same boots in both, whose counts agree by nature
     functions: tuple[FunctionPair, ...] = ()  # what makes the difference, the most first; they add up to it
 
 

@@ -6,8 +6,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kdelta.model import Case
+from kdelta.report.agreement import remarks
 from kdelta.results.agreement.common import Measured, shared
 from kdelta.results.agreement.counts import count_pairs
 from kdelta.results.agreement.types import CountPair
@@ -64,6 +66,15 @@ def test_boots_of_one_among_those_of_the_other_are_no_second_measurement() -> No
     few, more = side(1.0), side(1.0, 2.0)
     assert [only(*pair).call for pair in ((few, more), (more, few))] == ["same-boots"] * 2
     assert only(few, side(1.0, 2.0, taken_from="b 0.0")).call == "within"
+
+
+def test_boots_that_both_have_are_told_where_each_has_others_too() -> None:
+    """Two sweeps that had taken over the same two boots of a comparison, and made three more each, "agreed exactly"."""
+    here, there = side(1.0, 2.0), side(1.0, 2.0)
+    others = [replace(boot, machine={"taken_from": f"b 0.{boot.block}"}) for boot in there.boots[1:]]
+    pair = only(here, replace(there, boots=[there.boots[0], *others]))
+    assert (pair.call, pair.shared_boots) == ("exact", 1)
+    assert "1 boot in both: only the others say anything" in remarks(pair)
 
 
 def test_a_count_that_is_missing_or_in_another_unit_does_not_compare() -> None:

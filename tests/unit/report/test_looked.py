@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a comparison with cases chosen by a patch looked at, and what not, in sentences."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from kdelta.attribution.reach import Reach, Row
+from kdelta.model import Annotations, Looked, Unreached
+from kdelta.report import looked as looked_at
+
+
+def test_a_file_that_is_not_built_is_told_with_what_builds_it() -> None:
+    """Of a patch to fs/ext4 was told that nothing was measured, and not what to write that it is."""
+    looked = Looked(functions=9, differ=0, candidates=5, not_built=("fs/ext4/fsync.c",), builds=("BLOCK", "EXT4_FS"))
+    assert (
+        "NOT LOOKED AT, not built with this config: fs/ext4/fsync.c; built by the same kdelta review with "
+        "--config 'BLOCK=y EXT4_FS=y'." in looked_at.sentences(looked)
+    )
+    assert "built with this config: fs/ext4/fsync.c." in looked_at.sentences(replace(looked, builds=()))[1]
+
+
+def test_all_options_that_are_named_as_off_are_in_the_line_that_turns_them_on() -> None:
+    """Of five three were, so that what stood under the other two was off again."""
+    names = ("A", "B", "C", "D", "E")
+    (told,) = (
+        line for line in looked_at.sentences(Looked(functions=9, differ=1, candidates=5, off=names)) if "A=y" in line
+    )
+    assert told.endswith("measured by the same kdelta review with --config 'A=y B=y C=y D=y E=y'.")
+
+
+def test_what_would_make_cases_run_is_said_beside_how_many_do_not() -> None:
+    """A kernel without CONFIG_INET had 12 cases that "do not run here", and no word why."""
+    why = {
+        "udp": "needs CONFIG_INET (socket(...))",
+        "tcp": "needs CONFIG_INET (x)",
+        "mq": "CONFIG_POSIX_MQUEUE",
+        "a": "?",
+    }
+    rows = (
+        *(Row(case=name, state="unsupported", why=said) for name, said in why.items()),
+        Row(case="pipe", state="ok"),
+    )
+    reach = Reach(kernel="k", rows=rows)
+    assert reach.needs == {"CONFIG_INET": 2, "CONFIG_POSIX_MQUEUE": 1}
+    looked = Looked(functions=9, differ=1, candidates=5, not_mapped=("udp", "tcp", "mq", "a"), needs=reach.needs)
+    assert looked_at.document(looked)["needs"] == reach.needs
+    assert looked_at.sentences(looked)[-1] == (
+        "4 of 5 cases do not run here (kdelta reach): udp, tcp, mq and 1 more; 2 of them need CONFIG_INET; 1 of them "
+        "needs CONFIG_POSIX_MQUEUE."
+    )
+
+
+def test_that_nothing_differs_is_told_once() -> None:
+    """It was "Nothing was measured: machine code and data are identical: there is nothing to measure"."""
+    said = looked_at.nothing(Looked(functions=9, differ=0, candidates=5))
+    assert said == "Nothing was measured: machine code and data are identical"
+
+
+def test_how_many_cases_execute_what_differs_is_told_beside_those_chosen() -> None:
+    """Twelve cases of 123 were "by 12 of 241 cases, the most specific first", as if no more executed it."""
+    looked = Looked(functions=9, differ=1, candidates=5, cases=("pipe",), measured=("init (boot only, may set cache)",))
+    told = [looked_at.sentences(replace(looked, executing=count)) for count in (3, 1, 0)]
+    assert [lines[1].partition("; by ")[2] for lines in told] == [
+        "1 of 5 cases, of the 3 that execute any of it.",
+        "1 of 5 cases, all that execute any of it.",
+        "1 of 5 cases, the most specific first.",
+    ]
+    assert all(lines[2] == f"{looked_at.USED}." for lines in told)
+
+
+def test_what_is_set_at_boot_is_to_be_looked_for_in_cases_that_were_not_measured() -> None:
+    """A review that had measured path_lookup said to name it."""
+    looked = Looked(functions=9, differ=1, candidates=5, unreached=(Unreached(name="foo_init (boot only)"),))
+    for cases, told in (
+        ((), "name cases, as in kdelta compare BASELINE PATCHED --case path_lookup"),
+        (("path_lookup paths=misses",), "name other cases, as in kdelta compare BASELINE PATCHED --case pipe"),
+        (("path_lookup", "pipe", "fork_vmas", "thread_spawn", "pidfd_open"), "may change other paths"),
+    ):
+        assert looked_at.may_set(replace(looked, controls=cases)).endswith(told)
+
+
+def test_what_no_case_executes_beside_what_was_measured_has_a_way_on() -> None:
+    """Of two changed functions one was measured; of the other was said that no case executes it, and no more."""
+    missed = (Unreached(name="foo_probe"),)
+    looked = Looked(functions=9, differ=2, candidates=5, cpus=1, measured=("sys_kill",), unreached=missed)
+    told = "A program of yours may: the same command with -- PROGRAM, or 4 CPUs: with --smp 4."
+    assert looked_at.sentences(looked)[1].endswith(f"foo_probe. {told}")
+    assert told not in " ".join(looked_at.sentences(replace(looked, given=("-- ./mine",))))
+    boot = replace(looked, unreached=(Unreached(name="foo_init (boot only)"),))
+    assert told not in " ".join(looked_at.sentences(boot))
+
+
+def test_several_cpus_do_not_tell_which_of_the_changed_instructions_ran() -> None:
+    """With --smp 4 a loop on an error path, which no case takes, was "looked at"."""
+    notes = Annotations(looked=Looked(functions=9, differ=1, candidates=5, cases=("pipe",), measured=("sys_kill",)))
+    assert looked_at.above(notes, 4)[-1] == f"{looked_at.UNTOLD}; the same command without --smp tells."
+    assert not any(looked_at.UNTOLD in line for line in looked_at.above(notes, 1))
+
+
+def test_that_instructions_patched_in_at_boot_differ_is_told_beside_functions() -> None:
+    """ALTERNATIVE with another "rep movsb" changed its function's padding, and no word was said of the rest."""
+    for differ, patched, told in ((1, True, True), (1, False, False), (0, True, False)):
+        looked = Looked(functions=9, differ=differ, candidates=5, boot_patched=patched)
+        assert (f"{looked_at.PATCHED}." in looked_at.sentences(looked)) == told
+
+
+def test_a_default_that_the_config_does_not_take_is_told_with_how_to_measure_it() -> None:
+    looked = Looked(functions=9, differ=0, candidates=5, defaults=("INIT=y",))
+    assert looked_at.nothing(looked).endswith(
+        "as this config has a value of its own, where the patch makes INIT=y the default"
+    )
+    assert any('with ,config="INIT=y" behind the patched kernel' in line for line in looked_at.sentences(looked))
+    assert "makes INIT=y the default" in looked_at.unseen(replace(looked, differ=1))
