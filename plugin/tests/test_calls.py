@@ -9,13 +9,9 @@ from pathlib import Path
 import pytest
 from test_counts import LIMIT_S, PASSED, X86, X86_EXPECTED, _argv, _assemble, _qemu, _total
 
+from kdelta import paths
 from kdelta.attribution.profiles import read
 from kdelta.machine.plugin import build
-
-
-@pytest.fixture(scope="module")
-def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(tmp_path_factory.mktemp("cache"))
 
 
 def _run(which: str, plugin: Path, folder: Path, lines: list[str]) -> subprocess.CompletedProcess[str]:
@@ -23,6 +19,11 @@ def _run(which: str, plugin: Path, folder: Path, lines: list[str]) -> subprocess
     argv = _argv(_qemu(which, X86), X86, _assemble(X86, folder), plugin, folder / "counts")
     argv[-1] += f",entries={folder / 'entries'}"
     return subprocess.run(argv, timeout=LIMIT_S, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="session")
+def plugin() -> Path:
+    return build(paths.cache_dir())  # where set-up compiled it: to compile one takes 3.6 s of a processor
 
 
 @pytest.mark.parametrize("which", ["path", "alternative"])

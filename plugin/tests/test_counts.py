@@ -119,9 +119,9 @@ def _symbols(guest: Path) -> dict[str, int]:
         return {symbol.name: symbol["st_value"] for symbol in table.iter_symbols() if symbol.name}
 
 
-@pytest.fixture(scope="module")
-def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(tmp_path_factory.mktemp("cache"))
+@pytest.fixture(scope="session")
+def plugin() -> Path:
+    return build(paths.cache_dir())  # where set-up compiled it: to compile one takes 3.6 s of a processor
 
 
 @pytest.fixture(scope="module", params=["path", "alternative"])

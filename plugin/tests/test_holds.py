@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from test_counts import LIMIT_S, PASSED, X86, _argv, _assemble, _qemu, _symbols
 
+from kdelta import paths
 from kdelta.attribution import holds
 from kdelta.machine.plugin import build
 
@@ -28,17 +29,17 @@ PLACES = [
 AGAIN = ("ask", "loop_branch", 0, 0, 0)  # each turn of the loop comes from a call
 
 
-@pytest.fixture(scope="module")
-def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(tmp_path_factory.mktemp("cache"))
-
-
 def _run(which: str, plugin: Path, folder: Path, lines: list[str]) -> subprocess.CompletedProcess[str]:
     guest = _assemble(X86, folder)
     (folder / "sites").write_text("\n".join(["kdelta-hold-sites 2", *lines, ""]))
     argv = _argv(_qemu(which, X86), X86, guest, plugin, folder / "counts")
     argv[-1] += f",sites={folder / 'sites'},holds={folder / 'holds'}"
     return subprocess.run(argv, timeout=LIMIT_S, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="session")
+def plugin() -> Path:
+    return build(paths.cache_dir())  # where set-up compiled it: to compile one takes 3.6 s of a processor
 
 
 @pytest.mark.parametrize("which", ["path", "alternative"])

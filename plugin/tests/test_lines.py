@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from test_counts import COMMON, HERE, LIMIT_S, MACHINE, PASSED, X86, _qemu, _symbols
 
+from kdelta import paths
 from kdelta.attribution import lines, profiles
 from kdelta.machine.plugin import build
 
@@ -46,11 +47,6 @@ class Result:
         return int(interval.counts[row, 0].sum())
 
 
-@pytest.fixture(scope="module")
-def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(tmp_path_factory.mktemp("cache"))
-
-
 def _facts(at: Mapping[str, int]) -> bytes:
     """What the host tells the plugin of this guest: struct pages of 64 bytes, and two functions that act for others."""
     slab = (at["caches"], at["page_base"], at["direct_base"], 64, 8, 16, 0, 8, 16)
@@ -79,6 +75,11 @@ def start(
         option += f",kernel={folder / 'facts'}"
     argv = [qemu, *machine, *said, "-kernel", str(guest), "-plugin", option]
     return subprocess.run(argv, timeout=LIMIT_S, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="session")
+def plugin() -> Path:
+    return build(paths.cache_dir())  # where set-up compiled it: to compile one takes 3.6 s of a processor
 
 
 @pytest.fixture(scope="module", params=CPUS)

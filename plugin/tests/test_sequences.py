@@ -11,14 +11,19 @@ from numpy.typing import NDArray
 from test_counts import PASSED, X86, _qemu, _symbols
 from test_lines import CPUS, HIGH, ROUNDS, Result, start
 
+from kdelta import paths
 from kdelta.attribution import lines
 from kdelta.machine.plugin import build
 
 
+@pytest.fixture(scope="session")
+def plugin() -> Path:
+    return build(paths.cache_dir())  # where set-up compiled it: to compile one takes 3.6 s of a processor
+
+
 @pytest.fixture(scope="module", params=CPUS)
-def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Result:
+def run(request: pytest.FixtureRequest, plugin: Path, tmp_path_factory: pytest.TempPathFactory) -> Result:
     folder = tmp_path_factory.mktemp("sequences")
-    plugin = build(tmp_path_factory.mktemp("cache"))
     ended = start(_qemu("alternative", X86), plugin, folder, request.param, "sequences_x86_64.S")
     assert ended.returncode == PASSED[X86], ended.stderr
     return Result(folder, _symbols(folder / "guest.elf"))
@@ -48,8 +53,7 @@ def test_what_is_compared_but_never_begun_is_told_apart(run: Result) -> None:
     assert found == {(run.symbols["number"], lines.CHECK)}, "with an odd number no read began"
 
 
-def test_the_same_run_gives_the_same_reads(run: Result, tmp_path: Path) -> None:
-    plugin = build(tmp_path)
+def test_the_same_run_gives_the_same_reads(run: Result, plugin: Path, tmp_path: Path) -> None:
     ended = start(_qemu("alternative", X86), plugin, tmp_path, run.file.cpus, "sequences_x86_64.S")
     assert ended.returncode == PASSED[X86], ended.stderr
     again = Result(tmp_path, run.symbols)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from test_counts import COMMON, HERE, LIMIT_S, MACHINE, PASSED, X86, _assemble, _qemu, _symbols
 
+from kdelta import paths
 from kdelta.attribution.profiles import Interval, read
 from kdelta.machine.plugin import build
 
@@ -88,11 +89,6 @@ def kernel(interval: Interval) -> int:
     return int(interval.counts[interval.pcs >= np.uint64(1 << 63), 0].sum())
 
 
-@pytest.fixture(scope="module")
-def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(tmp_path_factory.mktemp("cache"))
-
-
 def run(which: str, plugin: Path, folder: Path, timer: str = "irq") -> Result:
     guest = _assemble(X86, folder, *(["-DSTUB"] if timer == "vector" else []), source="stacks_x86_64.S")
     symbols = _symbols(guest)
@@ -158,6 +154,11 @@ def test_calls_too_deep_to_follow_are_told_and_what_follows_is_right(results: di
     assert results["path"].lost(5) > 700
     assert tree["deep leaf"] == (2, 1)
     assert max(path.count("recur ") for path in tree) <= 256
+
+
+@pytest.fixture(scope="session")
+def plugin() -> Path:
+    return build(paths.cache_dir())  # where set-up compiled it: to compile one takes 3.6 s of a processor
 
 
 @pytest.fixture(scope="module")

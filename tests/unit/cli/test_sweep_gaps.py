@@ -18,6 +18,7 @@ from kdelta.kernel import debian, source, toolchain
 from kdelta.kernel.sources import parse_kernel
 from kdelta.model import BootResult, Experiment, PlannedBoot, Profile, Quiet, RunResult, Series
 from kdelta.store.store import Store
+from unit.guest.objects import with_all_compiled
 from unit.kernel.tiny_tree import PIPE, TREE
 
 pytestmark = pytest.mark.skipif(
@@ -57,6 +58,7 @@ def execute(experiment: Experiment, store: Store, _voice: Any) -> None:
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Four releases, of which v6.10 does not compile."""
     monkeypatch.setenv("KDELTA_STATE", str(tmp_path / "state"))
+    with_all_compiled(tmp_path / "cache")
     monkeypatch.setenv("KDELTA_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("KDELTA_STORE", raising=False)
     monkeypatch.setattr(toolchain, "missing", lambda arch: [])

@@ -22,6 +22,7 @@ from kdelta.errors import HostError, UserError
 from kdelta.inbox import sources
 from kdelta.kernel import toolchain
 from kdelta.store.store import Store
+from unit.guest.objects import with_all_compiled
 from unit.inbox import stand_ins
 from unit.kernel.tiny_tree import TREE, git
 
@@ -36,6 +37,7 @@ BROKEN = ["<15@example.org>", "<19@example.org>"]
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home with a tree, and a store of its own."""
     monkeypatch.setenv("KDELTA_STATE", str(tmp_path / "state"))
+    with_all_compiled(tmp_path / "cache")
     monkeypatch.setenv("KDELTA_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("KDELTA_STORE", raising=False)
     for name, text in TREE.items():

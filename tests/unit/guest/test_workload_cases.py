@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import shutil
@@ -57,14 +58,21 @@ def program(guest_cache: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def sanitized(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same sources under the address and undefined-behaviour sanitizers."""
-    target = tmp_path_factory.mktemp("sanitized") / "kdelta-guest"
+def sanitized(guest_cache: Path) -> Path:
+    """The same sources under the address and undefined-behaviour sanitizers, compiled by one worker for all."""
+    target = guest_cache / "sanitized"
+    with (guest_cache / "sanitized.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not target.exists():
+            _compile_sanitized(target)
+    return target
+
+
+def _compile_sanitized(target: Path) -> None:
     sources = [*(GUEST.glob("*.c")), *GUEST.glob("workloads/*.c"), *GUEST.glob("suites/syscalls/*.c")]
     flags = ["-g", "-O1", "-std=gnu11", "-D_GNU_SOURCE", "-pthread", "-DCASE_SUITE=syscalls"]
     flags += ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
     subprocess.run(["gcc", *flags, *map(str, sources), "-lm", "-o", str(target)], check=True)
-    return target
 
 
 def _cases(texts: Sequence[str], known: dict[str, Workload]) -> list[Case]:
