@@ -59,7 +59,8 @@ _NO_LINES = re.compile(  # a diff without hunks: a file is renamed, made executa
 class PatchMail(Struct, frozen=True, kw_only=True):
     """One patch of a series as text: ``lines`` hold a diff, without quotes and carriage returns.
 
-    ``quoted``: it had quotes, so parts may be left out; ``answers`` is the Message-ID of what it replies to, or "".
+    ``quoted``: it had quotes, so parts may be left out; ``id`` is its Message-ID, ``answers`` that of what it replies
+    to, each "" where there is none.
     """
 
     name: str  # the file it came from, with [n/m] where it is one of several
@@ -69,6 +70,7 @@ class PatchMail(Struct, frozen=True, kw_only=True):
     version: int = 1
     reply: bool = False
     quoted: bool = False
+    id: str = ""
     answers: str = ""
     releases: tuple[str, ...] = ()  # that its subject says it is for, as 6.12
     lines: tuple[str, ...] = ()
@@ -201,11 +203,11 @@ def _mail(piece: bytes, name: str) -> PatchMail | None:
         try:
             message = email.message_from_bytes(re.sub(rb"\A\s*>?From [^\n]*\n", b"", piece.lstrip()))
             texts, subject = mail_text.texts(message), _subject(message)
-            answers = _ID.search(str(message.get("In-Reply-To", ""))[:_SUBJECT_CHARS])
+            own, answers = (_id(message, header) for header in ("Message-ID", "In-Reply-To"))
         except RecursionError:
             raise UserError(f"patch {name}: its MIME parts are nested too deeply; save the plain text only") from None
     else:
-        texts, subject, answers = [mail_text.bare(piece)], "", None
+        texts, subject, own, answers = [mail_text.bare(piece)], "", "", ""
     diffs = _each_once([text for text in texts if _is_diff(text)])
     if not diffs:
         return None
@@ -219,10 +221,16 @@ def _mail(piece: bytes, name: str) -> PatchMail | None:
         version=tag.version,
         reply=tag.reply,
         quoted=not any(map(_PLAIN_DIFF.search, diffs)) and any(map(_HUNK.search, diffs)),
-        answers=answers[0] if answers else "",
+        id=own,
+        answers=answers,
         releases=tag.releases,
         lines=tuple(lines),
     )
+
+
+def _id(message: email.message.Message, header: str) -> str:
+    found = _ID.search(str(message.get(header, ""))[:_SUBJECT_CHARS])
+    return found[0] if found else ""
 
 
 def _each_once(diffs: list[str]) -> list[str]:
@@ -263,6 +271,11 @@ def _each_alone(mails: list[PatchMail], name: str) -> list[PatchMail]:
     for subject in sorted({mail.subject for mail in mails} - {""}):
         if found := _versions([mail for mail in mails if mail.subject == subject]):
             raise UserError(f"patch {name}: holds versions {found} of {subject[:60]!r}; keep one of them in the file")
+    by_id = {mail.id: mail for mail in mails if mail.id}
+    for mail in mails:
+        if (before := by_id.get(mail.answers)) and mail.version > before.version:  # and has another title by now
+            what = f"versions {_versions([before, mail])} of {before.subject[:60]!r}"
+            raise UserError(f"patch {name}: holds {what}, then {mail.subject[:60]!r}; keep one of them in the file")
     return mails
 
 

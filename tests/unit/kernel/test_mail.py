@@ -101,6 +101,16 @@ def test_two_versions_of_a_patch_in_one_file_are_refused_and_two_patches_are_not
     assert len(steps(first + message("[PATCH v2] b", DIFF), "two.mbox")) == 2
 
 
+def test_a_version_with_another_title_in_answer_to_the_one_before_is_refused() -> None:
+    """It was applied behind the version before it."""
+    first = message("[PATCH] a", DIFF, "Message-ID: <1@b.c>\n")
+    second = message("[PATCH v2] mm: a", DIFF, "Message-ID: <2@b.c>\nIn-Reply-To: <1@b.c>\n")
+    with pytest.raises(UserError, match="holds versions v1, v2 of 'a', then 'mm: a'; keep one"):
+        steps(first + second, "thread.mbox")
+    another = message("[PATCH] b", DIFF, "In-Reply-To: <1@b.c>\n")
+    assert len(steps(first + another, "two.mbox")) == 2
+
+
 def test_a_patch_that_is_there_twice_is_refused() -> None:
     data = message("[PATCH 1/2] a", DIFF) * 2 + message("[PATCH 2/2] b", DIFF)
     with pytest.raises(UserError, match=r"\[1/2\] is in it 2 times"):
