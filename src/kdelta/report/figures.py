@@ -19,7 +19,8 @@ def absolute(value: float | None, unit: str, metric: str = "") -> str:
     if finite(value) is None or value is None:
         return "-"
     noun, slash, _ = unit.partition("/")
-    if slash and f" {metric.replace('_', ' ')}".endswith(f" {noun}"):  # "4025/op" beside the word instructions
+    named = f" {metric.replace('_', ' ').partition(' of ')[0]}"  # "transfers of files_struct.file_lock"
+    if slash and named.endswith(f" {noun}"):  # "4025/op" beside the word instructions
         return absolute(value, "", metric) + unit.removeprefix(noun)
     unit = "" if unit == metric else unit
     if value and not 1e-6 <= abs(value) < 1e15:

@@ -72,6 +72,7 @@ def test_a_unit_that_ends_the_metrics_name_is_left_out() -> None:
     assert absolute(134, "instructions/op", "user_instructions") == "134/op"
     assert absolute(134, "instructions/op", "instructions") == "134/op"
     assert absolute(134, "B/op", "rep_bytes") == "134 B/op"
+    assert absolute(16, "transfers/op", "transfers of task_struct.pi_lock") == "16/op"
     assert (count(-433339.4), count(152.21, signed=True), count(0.0, signed=True)) == ("-433339", "+152.2", "0")
 
 
