@@ -29,7 +29,7 @@ from unit.report.hostile import inputs
 from unit.report.report_samples import cell, exact, experiment, gaps, kernel, timed
 from unit.report.sweep_samples import SAMPLES, broken_sweep, sweep
 
-thorough = settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+thorough = settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
 
 def quiet() -> View:

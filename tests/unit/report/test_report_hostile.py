@@ -34,7 +34,7 @@ XSD = etree.XMLSchema(etree.parse(str(Path(__file__).parents[2] / "data" / "juni
 _TAGS = """html head meta link title style body a header main p strong h1 h2 h3 div table caption thead tbody tr th td
     span sup b section figure figcaption ul ol li details summary dl dt dd pre svg desc text line path circle rect"""
 ALLOWED_TAGS = frozenset(re.findall(r"\w+", _TAGS))
-thorough = settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+thorough = settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
 
 def rendered(name: str, pair: tuple[ExperimentResult, Detail | None], all_metrics: bool = True) -> str:

@@ -21,7 +21,7 @@ from unit.report.hostile import inputs
 from unit.report.report_samples import exact
 from unit.report.sweep_samples import SAMPLES
 
-thorough = settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+thorough = settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
 ELSEWHERE = Location(function="other", path="fs/a.c", line=7)
 CAUSE = Location(function="do_dentry_open", path="fs/open.c", line=31)
