@@ -16,6 +16,8 @@ from kdelta.results import leaks, traces
 from kdelta.store.rows import ExperimentRow
 from kdelta.store.store import Store
 
+KINDS = ("leaks", "trace")
+
 
 class Told(Struct, frozen=True, kw_only=True):
     """One such experiment as ``kdelta report`` prints it, its sum in a line ("" of a trace), and as JSON."""

@@ -72,3 +72,9 @@ def test_a_comparison_leads_to_what_was_looked_at_beside_it(client: TestClient) 
     links = page(client, "/experiments/speed").xpath("//p[starts-with(., 'Beside it')]/a/@href")
     assert sorted(links) == ["/experiments/held", "/experiments/lives"]
     assert not page(client, "/experiments/lives").xpath("//p[starts-with(., 'Beside it')]")
+
+
+def test_no_kernel_of_them_is_compared_by_its_lives(client: TestClient) -> None:
+    found = page(client, "/compare").xpath("//select[@name='a']/option/@value")
+    assert found == ["", "6.12", "7.0"]
+    assert "/compare?" not in client.get("/experiments/lives").text
