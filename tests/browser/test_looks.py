@@ -104,3 +104,13 @@ def test_a_long_map_says_that_it_scrolls_and_explains_each_sign(browser: Any, ad
         "? not decided",
         "new no figure before",
     ]
+
+
+def test_a_telephone_does_not_break_a_version_above_functions(browser: Any, address: str) -> None:
+    """6.12.118 stood there as 6.12.1 and 18."""
+    window(browser, 390)
+    browser.get(address + "/experiments/patched/functions?case=0&from=0&to=1")
+    lines = """return [...document.querySelectorAll('.figures thead th.number')].map(one => {
+        const range = document.createRange(); range.selectNodeContents(one);
+        return [one.textContent, range.getClientRects().length]; })"""
+    assert ["6.12.118", 1] in browser.execute_script(lines)

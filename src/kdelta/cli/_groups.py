@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import click
 from click.shell_completion import CompletionItem
 
@@ -12,8 +14,11 @@ class DefaultGroup(click.Group):
 
     bare = "list"
     named = "show"
+    also: ClassVar[dict[str, tuple[str, ...]]] = {"ls": ("list",)}  # words of other programs, for those that are here
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args and args[0] in self.also:
+            args = [*self.also[args[0]], *args[1:]]
         completing = ctx.resilient_parsing and not args
         if not completing and (not args or (args[0] not in self.commands and args[0] not in ctx.help_option_names)):
             alone = not args or args[0].startswith("-")

@@ -90,6 +90,7 @@ _ROWS = (
          "of all there is to do, --time-budget 5m"),
     _Row("--seconds --duration --runtime --run-time", "--limit",
          "a case is so many operations, not so long; what one run of it may take at most is --limit 60s"),
+    _Row("--warmup --warmups --warm-up -w", "--case", "every case warms up by itself before it is measured"),
     _Row("--resume --continue", "compare run sweep check", "kdelta resume last goes on with what was ended"),
     _Row("--rerun --again --no-cache --force -f", "--fresh", "--fresh"),
     _Row("--dry-run --plan --estimate", _COMPARED,

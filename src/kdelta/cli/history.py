@@ -39,14 +39,14 @@ _KERNEL, _OTHERS = 20, 37  # columns of a kernel's label at least, and of what s
 
 
 class _CaseOrCommand(_groups.DefaultGroup):
-    """``history CASE`` is ``history show CASE``, and ``history list`` is ``history``."""
+    """``history CASE`` is ``history show CASE``, and ``history list`` (or ``ls``) is ``history``."""
 
     bare = "show"
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if len(args) > 1 and args[0] in ("rm", "remove", "del"):
             args = ["delete", *args[1:]]
-        return super().parse_args(ctx, args[1:] if args[:1] == ["list"] else args)
+        return super().parse_args(ctx, args[1:] if args[:1] in (["list"], ["ls"]) else args)
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         formatter.write_usage(ctx.command_path, "[CASE] [--metric M] [--tag T] [--json] | COMMAND ...")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
@@ -53,7 +53,11 @@ Examples:
 _quiet = click.option("--quiet", "-q", is_flag=True, help="No progress on standard error.")
 
 
-@click.group(cls=_groups.DefaultGroup, epilog=EPILOG)
+class _Kernels(_groups.DefaultGroup):
+    also: ClassVar[dict[str, tuple[str, ...]]] = {"ls": ("list",), "available": ("list", "--available")}
+
+
+@click.group(cls=_Kernels, epilog=EPILOG)
 def command() -> None:
     """Kernels: those in the cache, and those in Debian's archive."""
 

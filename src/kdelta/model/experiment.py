@@ -202,6 +202,14 @@ class Experiment(Struct, frozen=True, kw_only=True):
         return isinstance(self.plan, Bisect) or (isinstance(self.plan, Run | Sweep | Check) and self.plan.reuse)
 
 
+class Culprit(Struct, frozen=True, kw_only=True):
+    """The commit that a bisection came to; experiment ``comparison`` compares it with the good one ``before``."""
+
+    commit: str
+    before: str
+    comparison: str
+
+
 class ExperimentResult(Struct, frozen=True, kw_only=True):
     """Everything that a report shows; ``schema`` is what scripts depend on."""
 
@@ -217,4 +225,5 @@ class ExperimentResult(Struct, frozen=True, kw_only=True):
     gate: str = ""  # "failed the gate: ..." when functional tests regressed, above any speed
     counts: tuple[CellResult, ...] = ()  # they explain, and decide nothing: of the pass that counted, beside times;
     # of several CPUs the lines that move more or less than before
+    culprit: Culprit | None = None  # of a bisection
     schema: str = "kdelta/1"

@@ -11,13 +11,13 @@ from msgspec import Struct
 
 from kdelta.report import effects, svg
 from kdelta.report.figures import absolute, drawable
-from kdelta.report.scrub import clip
 from kdelta.report.view import Cell, View, cell_title
 from kdelta.results.types import CellName, CellPoints, Point
 
 # More rows than this are a table's business; the table shows all of them.
 MAX_ROWS = 80
 LEAST_SPAN = 0.05  # of a figure over versions or time: what changes by less looks flat
+FLOOR_SPAN = 3  # a noise floor is drawn whole up to so many times the largest effect
 LETTER = 8.2  # px of a digit in a tick's label
 _VERSION = re.compile(r"(\d+\.\d+)\.\d+")
 
@@ -97,16 +97,20 @@ def intervals(view: View) -> Figure | None:
     names = [name for name, _ in rows]
     title = "Effects with their intervals"
     text = "; ".join(f"{name}: {cell.figure}, {cell.verdict}" for name, (_, cell) in zip(names, rows, strict=True))
-    area = svg.canvas("effects", title, text, 26 * len(rows) + 72, left=175, right=20)
+    area = svg.canvas("effects", title, text, 26 * len(rows) + 72, left=190, right=20)
     ends = [bound for _, cell in rows for bound in effects.bounds(cell)]
-    floors = [sign * (drawable(cell.source.floor_percent) or 0.0) for _, cell in rows for sign in (-1, 1)]
-    scale = svg.Scale(*svg.span([*ends, *floors], zero=True), area.left, area.right)
+    floors = [floor for _, cell in rows if (floor := drawable(cell.source.floor_percent))]
+    # the floor of a row that counts next to nothing is some hundred percent: it may not press all the others together
+    most = max([FLOOR_SPAN * abs(end) for end in ends] + ([min(floors)] if floors else []))
+    seen = [sign * floor for floor in floors if floor <= most for sign in (-1, 1)]
+    scale = svg.Scale(*svg.span([*ends, *seen], zero=True), area.left, area.right)
     ticks = [(scale(tick), f"{tick:+g}" if tick else "0") for tick in scale.ticks(6)]
     svg.axis_x(area, ticks, "change relative to the baseline, %", grid=True)
-    for index, (name, (_, cell)) in enumerate(zip(names, rows, strict=True)):
+    short = effects.short_names(names, effects.NAME)
+    for index, (name, label_text, (_, cell)) in enumerate(zip(names, short, rows, strict=True)):
         y = area.top + 26 * index + 15.0
         _interval(area, scale, y, cell)
-        label = svg.add(area.root, "text", clip(name, 24), class_="label", x=area.left - 10, y=y + 4, text_anchor="end")
+        label = svg.add(area.root, "text", label_text, class_="label", x=area.left - 10, y=y + 4, text_anchor="end")
         svg.add(label, "title", name)
     svg.add(area.root, "line", class_="zero", x1=scale(0), x2=scale(0), y1=area.top, y2=area.bottom)
     table = tuple(
@@ -116,7 +120,8 @@ def intervals(view: View) -> Figure | None:
         name="effects",
         title=title,
         caption="Each bar is the confidence interval, the dot the estimate."
-        + (" The shaded band is the noise floor." if any(floors) else ""),
+        + (" The shaded band is the noise floor." if floors else "")
+        + (" One from edge to edge is wider than the figure." if len(seen) < 2 * len(floors) else ""),
         markup=area.markup(),
         header=("Case", "Effect", "Interval", "Verdict"),
         rows=table,
@@ -126,8 +131,8 @@ def intervals(view: View) -> Figure | None:
 def _interval(area: svg.Canvas, scale: svg.Scale, y: float, cell: Cell) -> None:
     floor = drawable(cell.source.floor_percent)
     if floor:
-        width = scale(floor) - scale(-floor)
-        svg.add(area.root, "rect", class_="floor", x=scale(-floor), y=y - 9, width=width, height=18)
+        left, right = max(area.left, scale(-floor)), min(area.right, scale(floor))
+        svg.add(area.root, "rect", class_="floor", x=left, y=y - 9, width=right - left, height=18)
     bounds = effects.bounds(cell)
     word = cell.verdict
     svg.add(area.root, "line", class_=f"bar v-{word}", x1=scale(min(bounds)), x2=scale(max(bounds)), y1=y, y2=y)

@@ -18,7 +18,7 @@ _PERCENTILES = (0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999)
 _MAX_FUNCTIONS = 20
 _STEP_ROWS = 3  # of labels above a sweep
 _ROW = 15
-_LABEL = 64  # px behind the longest bar
+_LABEL = 70  # px behind the longest bar
 _GAP = 60  # px that "no figure" needs
 
 
@@ -140,7 +140,7 @@ def functions(item: FunctionDiff, number: int) -> Figure | None:
         return None
     title = f"Functions: {full_name(item.cell)}, {item.baseline_label} to {item.patched_label}"
     text = "; ".join(f"{f.function} {count(f.delta, signed=True)}" for f in shown)
-    area = svg.canvas(f"func{number}", title, text, 24 * len(shown) + 72, left=184, right=_LABEL)
+    area = svg.canvas(f"func{number}", title, text, 24 * len(shown) + 72, left=196, right=_LABEL)
     scale = svg.Scale(*svg.span([f.delta for f in shown], zero=True), area.left, area.right)
     svg.axis_x(area, _ticks(scale), "instructions per operation, change", grid=True)
     for index, f in enumerate(shown):

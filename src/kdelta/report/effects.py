@@ -10,7 +10,7 @@ from kdelta.report.text import WIDTH, ends, fit, pad
 from kdelta.report.view import Cell, View
 
 _ROWS = 24  # a longer figure in text is no figure any more: the table has all
-_NAME = 24
+NAME = 24  # cells
 _LETTERS = {"(I)": "I", "(R)": "R", "=": "=", "?": "?"}
 _OTHER = "*"  # without a verdict
 
@@ -52,6 +52,13 @@ def _cut(name: str, most: int) -> str:
     return ends(name, most) if room < most // 3 else fit(case, room) + comma + which
 
 
+def short_names(names: list[str], most: int) -> list[str]:
+    """Names of rows in at most ``most`` cells, apart as long as that can be."""
+    whole = _without_suite(names, most)
+    ways = ([shorten(name, most) for name in whole] for shorten in (_cut, ends))
+    return next((one for one in ways if len(set(one)) == len(set(whole))), [ends(name, most) for name in whole])
+
+
 def figure(view: View, width: int = WIDTH) -> list[str]:
     """The figure as text, a line for each effect; [] where there is one effect alone, or where they are too many.
 
@@ -62,16 +69,13 @@ def figure(view: View, width: int = WIDTH) -> list[str]:
     low, high = min(every), max(every)
     if not 1 < len(found) <= _ROWS or low == high:
         return []
-    label = min(_NAME, width // 3 + 1)
-    whole = _without_suite([name for name, _ in found], label)
-    label = min(label, max(map(cell_len, whole)))
+    names = short_names([name for name, _ in found], min(NAME, width // 3 + 1))
+    label = max(map(cell_len, names))
     room = width - label - 2
 
     def place(value: float) -> int:
         return round((value - low) / (high - low) * (room - 1))
 
-    ways = ([shorten(name, label) for name in whole] for shorten in (_cut, ends))
-    names = next((one for one in ways if len(set(one)) == len(set(whole))), [ends(name, label) for name in whole])
     lines = [" " * (label + 2) + _axis(low, high, place(0.0), room)]
     for name, (_, cell) in zip(names, found, strict=True):
         drawn = [" "] * room

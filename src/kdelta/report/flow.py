@@ -20,7 +20,7 @@ from kdelta.results.types import MovedDiff, MovedRow
 _LINES = 10  # drawn; the table has all
 _FUNCTIONS = 12
 _LEAST = 0.002  # of all that is drawn: a thinner band is not seen
-_HEIGHT, _GAP, _NAME = 300.0, 7.0, 22
+_HEIGHT, _GAP, _NAME = 300.0, 14.0, 22  # px; a gap as high as a name, so that those of thin nodes do not collide
 _CHANGED = 0.05  # of the larger side: less is drawn as the same
 _OTHERS = "others"
 
@@ -138,7 +138,7 @@ def figure(item: MovedDiff, number: int) -> Figure | None:
     nodes = max(len(_totals(found, by)) for by in ("function", "line"))
     text = "; ".join(f"{row.line} {row.baseline:.2f} to {row.patched:.2f}" for row in item.rows[:_LINES])
     scale = _HEIGHT / total
-    area = svg.canvas(f"flow{number}", title, text, _HEIGHT + _GAP * nodes + 70, left=160, right=160)
+    area = svg.canvas(f"flow{number}", title, text, _HEIGHT + _GAP * nodes + 70, left=172, right=172)
     _draw(area, found, scale)
     colours = "red: more often than before, green: less often; as wide as it is on the kernel with more"
     compared = colours if item.patched_label else "the wider, the more often"

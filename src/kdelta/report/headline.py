@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kdelta.attribution.exact import TRANSFERS
-from kdelta.model import Because, CellResult, Remark, Warn
+from kdelta.model import Because, CellResult, Culprit, Remark, Warn
 from kdelta.model.experiment import UNLIKE
 from kdelta.report.brief import brief_of, quoted
 from kdelta.report.cause import at_same_calls, cause
@@ -115,6 +115,7 @@ class Headline(Struct, frozen=True, kw_only=True):
     waits: str = ""  # where operations wait as on the baseline they do not
     unseen: str = ""  # what of a patch no case executed
     evened: Largest | None = None  # of what is the same in all, what changed most at as many system calls
+    searched: str = ""  # the commit that a bisection came to
     unfinished: bool = False
 
     @property
@@ -123,6 +124,8 @@ class Headline(Struct, frozen=True, kw_only=True):
         told = self.nothing or self.steps or self._alone() or self._compared()
         if not told:
             return ""
+        if self.searched:
+            return f"{self.searched}. {replace(self, searched='').text}"
         single = bool(self.case) and len(self.tallies) == 1
         first = f"so far: {told}" if self.unfinished else told
         told = ". ".join(filter(None, (first + self._largest(single), *self._beside(single))))
@@ -280,6 +283,13 @@ def unequal(warnings: Sequence[Warn]) -> str:
     found = [f"{w.kernel} had {w.cpus} of {w.asked} CPUs" for w in warnings if isinstance(w, FewerCpus)]
     built = [w.text.partition(":")[0] for w in warnings if isinstance(w, Remark) and w.about == UNLIKE]
     return "; ".join((*found, *(f"{one}: part of each effect may be the config's" for one in built)))
+
+
+def searched(found: Culprit | None) -> str:
+    """The commit that a bisection came to, and where it is compared with the good one before it."""
+    if found is None:
+        return ""
+    return f"The search came to {found.commit}: experiment {found.comparison} compares it with {found.before}"
 
 
 def of_cells(

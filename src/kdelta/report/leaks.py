@@ -45,10 +45,14 @@ def render(experiment: Experiment, found: Sequence[Finding], width: int = WIDTH)
     ]
     for finding in found:
         lines += _row(finding, columns, width)
+    return "\n".join([*lines, "", summed(found)]) + "\n"
+
+
+def summed(found: Sequence[Finding]) -> str:
+    """How many leak, and how many do not."""
     tally = [sum(f.verdict == word for f in found) for word in ("leak", "clean")]
     other = len(found) - sum(tally)
-    lines += ["", f"{tally[0]} leak, {tally[1]} clean" + (f", {other} not measured" if other else "")]
-    return "\n".join(lines) + "\n"
+    return f"{tally[0]} leak, {tally[1]} clean" + (f", {other} not measured" if other else "")
 
 
 def _row(finding: Finding, columns: tuple[int, int], width: int) -> list[str]:

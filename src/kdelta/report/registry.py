@@ -25,6 +25,7 @@ _ALSO = {
     "xml": "junit",
     "tap": "ktap",
 }
+_NEVER = (".pdf", ".png", ".svg", ".xlsx", ".ods", ".docx", ".odt", ".yaml", ".yml", ".toml", ".gz", ".zip")
 
 
 class Format(Struct, frozen=True, kw_only=True):
@@ -73,8 +74,16 @@ def find(name: str) -> Format:
 
 
 def of_file(path: Path) -> str | None:
-    """The format's name of a file so named, as kcidb of ``result.kcidb.json``; None where its name says none."""
+    """The format's name of a file so named, as kcidb of ``result.kcidb.json``; None where its name says none.
+
+    Raises:
+        UserError: its name says one that nobody writes here: what is written would not open as that.
+    """
     ends = {one.suffix: one.name for one in formats().values()}
     ends |= {f".{also}": name for also, name in _ALSO.items()}
     fits = [end for end in ends if path.name.lower().endswith(end)]
+    if not fits and (end := path.suffix.lower()) in _NEVER:
+        raise UserError(
+            f"{path.name}: no report is {end}; .html is for readers and prints well, .json and .csv for programs"
+        )
     return ends[max(fits, key=len)] if fits else None

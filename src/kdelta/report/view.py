@@ -370,7 +370,11 @@ def build(result: ExperimentResult, detail: Detail | None = None, options: Optio
     return View(
         title=prose.title(result),
         gate=result.gate,
-        headline=replace(_headline(result, tables, sweeps), unequal=headline.unequal(result.warnings)),
+        headline=replace(
+            _headline(result, tables, sweeps),
+            unequal=headline.unequal(result.warnings),
+            searched=headline.searched(result.culprit),
+        ),
         looked=looked.above(result.experiment.annotations, result.experiment.machine.smp),
         summary=prose.summary(result, shown, detail.sweeps),
         tables=tables,

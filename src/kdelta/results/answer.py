@@ -23,6 +23,7 @@ from kdelta.results import (
     placed,
     printed,
     remarks,
+    searched,
     sweep,
     system_calls,
     varying,
@@ -169,6 +170,7 @@ def _assembled(
         boots_faulty=_faulty(experiment, boots, numbers),
         gate=experiment.annotations.gate,
         counts=counts,
+        culprit=searched.culprit(experiment, store),
         warnings=(
             *remarks.on_experiment(experiment, boots),
             *printed.otherwise(experiment, store, boots),

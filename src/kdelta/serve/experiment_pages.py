@@ -10,7 +10,7 @@ from kdelta.model import Experiment
 from kdelta.report import html, registry
 from kdelta.report.charts import intervals
 from kdelta.report.heatmap import ALL, SIGNS, heat_maps, largest
-from kdelta.serve import drill, page
+from kdelta.serve import checks, drill, page
 from kdelta.serve.results import Depth, Results
 from kdelta.store.store import Store
 
@@ -29,12 +29,16 @@ class ExperimentPages:
 
     def overview(self, request: Request) -> Response:
         """What an experiment found, with ways to the functions, boots and reports behind it."""
-        result, detail, view = self._results.view_of(self._experiment(request), Depth.STEPS)
+        experiment = self._experiment(request)
+        told = checks.told(self._store, experiment)
+        result, detail, view = self._results.view_of(experiment, Depth.STEPS)
         maps = heat_maps(view.sweeps)
         return page.draw(
             "experiment.html",
             request,
             view=view,
+            told=told,
+            beside=checks.beside(self._store, experiment),
             maps=maps,
             largest=largest(view.sweeps),
             signs=(*SIGNS, ALL),
@@ -47,18 +51,31 @@ class ExperimentPages:
             cases=[case.name for case in result.experiment.cases],
             faulty=[boot for boot in self._store.boots(result.experiment.id) if boot.state != "ok"],
             labels=[kernel.label for kernel in result.experiment.kernels],
-            formats=[name for name in registry.formats() if name != "html"],
+            formats=["json"] if told else [name for name in registry.formats() if name != "html"],
         )
 
     def report(self, request: Request) -> Response:
         """The report in one of its formats, as ``kdelta report`` writes it."""
         with page.looked_up():
             chosen = registry.find(request.path_params.get("format", "html"))
+        experiment = self._experiment(request)
+        if told := checks.told(self._store, experiment):
+            return self._told(told, experiment, chosen.name)
         depth = Depth.ALL if chosen.hidden else Depth.ROWS
-        text = chosen.render(self._results.view_of(self._experiment(request), depth)[2])
+        text = chosen.render(self._results.view_of(experiment, depth)[2])
         content = text if isinstance(text, bytes) else text.encode("utf-8", "replace")
         headers = {"content-security-policy": page.REPORT_POLICY} if chosen.name == "html" else None
         return Response(content, media_type=_MEDIA.get(chosen.name, "text/plain"), headers=headers)
+
+    @staticmethod
+    def _told(told: checks.Told, experiment: Experiment, name: str) -> Response:
+        """A trace or a leak check, which is JSON or text and nothing else, whatever way leads here."""
+        if name not in ("html", "terminal", "json"):
+            what = "a trace" if experiment.kind == "trace" else "a check for leaks"
+            raise page.Missing(f"Experiment {experiment.id} is {what}, which is text or JSON.")
+        as_json = name == "json"
+        text = told.json if as_json else told.text
+        return Response(text.encode("utf-8", "replace"), media_type=_MEDIA["json"] if as_json else "text/plain")
 
     def json(self, request: Request) -> Response:
         """The result as JSON, schema kdelta/1."""

@@ -8,8 +8,9 @@ from starlette.responses import Response
 
 from kdelta.model import Experiment
 from kdelta.report.figures import effect
+from kdelta.report.scrub import clean
 from kdelta.results import labels, outcomes
-from kdelta.serve import compared, lists, page, trend
+from kdelta.serve import checks, compared, lists, page, trend
 from kdelta.store.store import Store
 
 EXPERIMENTS_PER_PAGE = 40
@@ -99,8 +100,7 @@ class HistoryPages:
 
     def compare(self, request: Request) -> Response:
         """Any two kernels, whatever experiments they are from: figures and no verdict."""
-        rows = self._store.experiments()
-        homes = compared.homes(rows)
+        homes = compared.homes(row for row in self._store.experiments() if row.kind not in checks.KINDS)
         sides = [self._side(request, name, homes) for name in ("a", "b")]
         found = [self._figures(*side) for side in sides if side is not None]
         return page.draw(
@@ -108,6 +108,7 @@ class HistoryPages:
             request,
             homes=homes,
             sides=sides,
+            gone=[text for name in ("a", "b") for text in _gone(request, name, homes)],
             kernels=[experiment.kernels[index] for experiment, index, _ in found],
             lines=compared.lines(found[0][2], found[1][2]) if len(found) == 2 else (),
             unlike=compared.unlike(found[0][0], found[1][0]) if len(found) == 2 else (),
@@ -125,6 +126,20 @@ class HistoryPages:
         experiment = self._store.experiment(experiment_id)
         index = next(i for i, kernel in enumerate(experiment.kernels) if _same(kernel.label, label))
         return experiment, index, compared.figures(experiment, self._store.numbers(experiment.id), index)
+
+
+def _gone(request: Request, name: str, homes: dict[str, tuple[str, ...]]) -> list[str]:
+    """What a link or a bookmark asks for of one side, and the store has no more."""
+    asked, experiment = request.query_params.get(name, ""), request.query_params.get(f"{name}x", "")
+    label = lists.picked(list(homes), asked)
+    if asked and label is None:
+        return [f"No experiment has measured {clean(asked, 64)}, or it was deleted: choose another kernel."]
+    if label is not None and experiment and lists.picked(homes[label], experiment) is None:
+        return [
+            f"Experiment {clean(experiment, 64)} has no figures of {clean(label, 64)}, or it was deleted: its newest "
+            "experiment stands here instead."
+        ]
+    return []
 
 
 def _same(label: str, column: str) -> bool:

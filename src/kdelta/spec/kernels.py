@@ -70,6 +70,8 @@ def _split_options(text: str) -> tuple[str, dict[str, str]]:
         key, equals, value = part.partition("=")
         if key in _OPTIONS and not equals:
             raise UserError(f"kernel {text!r}: option {key!r} has no value, as in {key}=...")
+        if not equals and part.strip():
+            raise UserError(f"kernel {text!r}: {part!r} is no option; each kernel is a word: {' '.join(parts)}")
         if key not in _OPTIONS:
             raise UserError(f"kernel {text!r}: unknown option {key!r}; one of {', '.join(_OPTIONS)} (as key=value)")
         if key in options:

@@ -30,6 +30,7 @@ class Found(NamedTuple):
     imported: bool
 
 
+_DRAWN = re.compile(r"[0-9a-f]{4}")  # what tells experiments of one second apart: the end of an id
 _NEWEST = re.compile(r"last(?:~(\d{1,6}))?", re.ASCII)
 _LAST = frozenset({"last", "latest", "newest", "head", "-1"})
 
@@ -68,6 +69,8 @@ def _match(connection: Connection, name: str) -> Any:
         return exact
     begins = func.substr(e.id, 1, len(text)) == text
     rows = connection.execute(wanted.where(begins).order_by(e.id).limit(_SHOWN)).all() if text else []
+    if not rows and _DRAWN.fullmatch(text):
+        rows = connection.execute(wanted.where(e.id.endswith(f"-{text}")).order_by(e.id).limit(_SHOWN)).all()
     if len(rows) != 1:
         several = f"is ambiguous: {', '.join(row.id for row in rows)}; give more characters of the id" if rows else ""
         absent = "is not in the store; " + (

@@ -104,6 +104,7 @@ ANSWERED = {
     "compare HEAD~1 HEAD": "a commit is named with its tree, as in src:.@HEAD~1",
     "compare master 610dbbea2f59": "src:.@master",
     "compare ./@v6.12 ./@v6.18": "did you mean src:./@v6.12?",
+    "compare 6.12 7.0 --warmup 3": "warms up by itself",
     "compare 6.1/cloud 6.12/cloud": "did you mean debian:6.1/cloud?",
     "compare debian:6.12 debian:6.12+https://lore.kernel.org/x/": "src:debian:6.12+https://lore.kernel.org/x/",
     "compare src:debian:6.12 src:debian:6.12+https://lore.kernel.org/x/": "save it, as b4 am does",

@@ -186,6 +186,8 @@ def test_an_output_that_cannot_be_written_is_refused_first(
 )
 def test_an_unknown_format_is_refused_first(words: list[str], folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     refused([*words, "--format", "pdf"], folder, capsys, "pdf")
+    if words[0] in ("compare", "run", "sweep") and "--selftests" not in words:
+        refused([*words, "-o", str(folder / "report.pdf")], folder, capsys, "no report is .pdf")  # text stood in it
     if words[0] == "report":
         refused([*words, "--format", "pdf", "--console", "0.0"], folder, capsys, "pdf")
 

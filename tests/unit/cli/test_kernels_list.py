@@ -6,6 +6,8 @@ from __future__ import annotations
 import pytest
 
 from kdelta.cli.kernels import _whence
+from kdelta.cli.main import run
+from kdelta.kernel import cache
 
 _BUILT = "; guest config; gcc (Debian 12.2.0-14+deb12u1) 12.2.0"
 _HASH = "2de99cd554186e7e5ef3a9a5ab7ffc1eba1e1e01"
@@ -29,3 +31,16 @@ _HASH = "2de99cd554186e7e5ef3a9a5ab7ffc1eba1e1e01"
 )
 def test_a_kernel_is_known_by_its_tree_and_its_patches(origin: str, told: str) -> None:
     assert _whence(origin) == told
+
+
+def test_words_of_other_programs_list_what_there_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """ls was looked for as a kernel's file."""
+    monkeypatch.setattr(cache, "entries", list)
+    assert run(["kernels", "ls"]) == 0
+    assert capsys.readouterr().out.startswith("no kernels in ")
+    assert run(["cases", "ls"]) == 0
+    assert "pidfd_open" in capsys.readouterr().out
+    assert run(["history", "ls"]) == 0
+    assert "no result for case" not in capsys.readouterr().err

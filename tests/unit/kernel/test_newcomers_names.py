@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from kdelta.errors import UserError
-from kdelta.kernel.sources import parse_kernel
+from kdelta.kernel.sources import image, parse_kernel
 
 
 @pytest.mark.parametrize(
@@ -61,3 +61,8 @@ def test_what_was_meant_is_told(typed: str, told: str) -> None:
 @pytest.mark.parametrize("typed", ["debian:6.12.43+deb13", "debian:6.12.43-1~bpo12+1", "debian:6.12-1/cloud", "./a=b"])
 def test_versions_and_paths_with_signs_are_no_patches_or_labels(typed: str) -> None:
     assert parse_kernel(typed).label == ""
+
+
+def test_kernels_quoted_as_one_word_are_told_apart() -> None:
+    assert image._meant("6.12 debian:7.0").endswith("each kernel is a word of its own: 6.12 debian:7.0")
+    assert "word of its own" not in image._meant("my kernel")

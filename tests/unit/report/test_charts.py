@@ -68,6 +68,30 @@ def test_a_band_is_told_of_where_there_is_one(floor: float | None) -> None:
     assert figure is not None and ("noise floor" in figure.caption) is (floor is not None)
 
 
+def test_a_floor_of_some_hundred_percent_presses_no_effect_together() -> None:
+    """A row of 0.0078 transfers had a floor of 640 %: effects of -11 and -33 % were drawn in one place."""
+    small = [cell(f"case{n}", effect_percent=-11.0 * n, floor_percent=0.5) for n in (1, 2, 3)]
+    next_to_nothing = cell("idle", "transfers", effect_percent=0.0, floor_percent=640.0, verdict="same")
+    result = ExperimentResult(experiment=experiment("6.12", "7.0"), results=(*small, next_to_nothing))
+    figure = charts.intervals(build(result))
+    assert figure is not None and "from edge to edge is wider" in figure.caption
+    drawn = ET.fromstring(figure.markup)
+    places = [float(one.get("cx") or 0) for one in drawn.iter("circle")]
+    assert min(abs(a - b) for a, b in pairwise(places)) > 50
+    bands = [one for one in drawn.iter("rect") if one.get("class") == "floor"]
+    assert all(float(one.get("x") or 0) + float(one.get("width") or 0) <= svg.WIDTH for one in bands)
+
+
+def test_rows_of_one_suite_and_metric_have_names_of_their_own() -> None:
+    """contention/open_separate and contention/open_shared were both "contention/open_…uctions"."""
+    cases = ("contention/open_separate", "contention/open_shared")
+    found = [cell(case, metric, effect_percent=2.0) for case in cases for metric in ("instructions", "transfers")]
+    figure = charts.intervals(build(ExperimentResult(experiment=experiment("6.12", "7.0"), results=tuple(found))))
+    assert figure is not None
+    names = [(one.text or "")[:24] for one in texts(figure.markup, "label")]
+    assert len(set(names)) == len(found) and names[0].startswith("open_se") and names[0].endswith("instructions")
+
+
 def test_a_unit_that_ends_the_metrics_name_is_left_out() -> None:
     assert absolute(134, "instructions/op", "user_instructions") == "134/op"
     assert absolute(134, "instructions/op", "instructions") == "134/op"

@@ -149,6 +149,23 @@ def test_any_two_kernels_are_compared_from_an_experiments_page(client: TestClien
     assert "/compare?a=7.0&ax=better" in addresses(main(client, "/history?case=pidfd_open"))
 
 
+def test_a_kernel_or_experiment_that_is_gone_is_named_where_it_was_to_be_compared(client: TestClient) -> None:
+    """Another experiment stood in its place, or nothing, without a word."""
+    for address, told in (
+        ("/compare?a=5.4&b=7.0", ["No experiment has measured 5.4, or it was deleted: choose another kernel."]),
+        (
+            "/compare?a=6.12&ax=deleted&b=7.0",
+            [
+                "Experiment deleted has no figures of 6.12, or it was deleted: "
+                "its newest experiment stands here instead."
+            ],
+        ),
+        ("/compare?a=6.12&b=7.0&bx=better", []),
+        ("/compare?a=&b=7.0", []),
+    ):
+        assert [one.text for one in main(client, address).xpath(".//p[@role='alert']")] == told
+
+
 def test_guests_of_other_sizes_are_told_where_two_kernels_are_compared(tmp_path: Path) -> None:
     """Guests of 4 and of 24 CPUs stood side by side, +88 %, with "both are the same image"."""
     with Store(f"sqlite:///{tmp_path / 'kdelta.sqlite'}") as store:

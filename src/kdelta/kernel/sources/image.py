@@ -20,6 +20,7 @@ from kdelta.spec.kernels import KernelSpec, is_commit
 _HEADER = re.compile(r"^# Linux/\S+ (\S+) Kernel Configuration", re.MULTILINE)
 _FLAVOURED = re.compile(r"v?\d+\.\d+(\.\d+)?/[a-z][a-z0-9-]*")
 _STEMS = ("vmlinuz", "vmlinux", "bzImage")
+_NAMED = re.compile(r"v?\d+\.\d+\S*|[a-z]+:\S+|running")  # what is a kernel's name at a glance
 _PATCH = (b"From ", b"diff --git ", b"--- ", b"Index: ")  # what a patch or a mail with one begins with
 _PATCH_NAMES = (".patch", ".diff", ".mbox", ".eml")
 _CONFIG_LIMIT_BYTES = 4 << 20
@@ -67,6 +68,9 @@ def _meant(target: str) -> str:
         return f"; a commit is named with its tree, as in src:.@{target}"
     if _FLAVOURED.fullmatch(target):
         return f"; did you mean debian:{target.removeprefix('v')}?"
+    words = target.split()
+    if len(words) > 1 and all(_NAMED.fullmatch(word) for word in words):
+        return f"; each kernel is a word of its own: {' '.join(words)}"
     if "/" in target:
         return ""
     number = re.search(r"\d+\.\d+(\.\d+)?", target)
