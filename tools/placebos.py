@@ -7,6 +7,8 @@ Every verdict but "same" and "inconclusive" is a false alarm.
 
 Each base kernel is measured once, with all its placebos, and every placebo is judged against it alone, as if the two
 had been compared. A run that was killed goes on. Prints a Markdown table; docs/methodology.md holds the one measured.
+
+``--programs`` does so with the programs of suites, each suite by itself, and has a row for each program instead.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import hashlib
+import itertools
 import os
 import subprocess
 import sys
@@ -29,11 +32,18 @@ from kdelta.kernel import products, wanted
 from kdelta.kernel.sources import parse_kernel
 from kdelta.kernel.worktree import Worktree
 from kdelta.model import CellResult, Experiment, Progress, Quiet
-from kdelta.results import cells, definitions
+from kdelta.results import cells, definitions, explain
 from kdelta.store.store import Store
 
 KERNELS = ("debian:6.12/cloud", "debian:7.0/cloud", "debian:6.1/cloud")
 LINES = (*(f"placebo={'x' * n}" for n in (1, 7, 16, 64, 230, 1500)), "mem=600M", "mem=700M", "mem=1000M")
+# Linux sizes the batches of a CPU's page lists by memory: 31 pages with 700 MiB, 63 with 800 MiB to 1 GiB. That is no
+# layout, and a Python that faults 3,000 pages in has 2.3 % more instructions with 700 (6.12).
+PROGRAM_LINES = (
+    f"placebo={'x' * 7}", "mem=900M", f"placebo={'x' * 64}", f"placebo={'x' * 30} mem=1000M", "placebo=x", "mem=800M",
+)  # fmt: skip
+PROGRAM_SEEDS = 20  # what a user gets
+SUITES = ("stress-ng/*", "fio/*", "unixbench/*", "hackbench/*", "perf/*")  # schbench is in no Debian package
 PAD_BYTES = 5_000_001
 CASES = (
     "pidfd_open", "path_lookup", "pipe", "fork_vmas", "thread_spawn",
@@ -46,6 +56,7 @@ PADDED = (
     ("fs/coredump.c", TEXT), ("init/do_mounts.c", INIT), ("drivers/tty/serial/8250/8250_pci.c", TEXT),
     ("arch/x86/kernel/e820.c", INIT), ("lib/crc32.c", TEXT), ("net/core/scm.c", TEXT),
 )  # fmt: skip
+ALARMS = ("improved", "regressed")
 _UNUSED = '#include "workload.h"\nstatic void op(struct wl_task *t)\n{\n\tt->bytes++;\n}\nWORKLOAD_BATCH(batch, op)\n'
 
 
@@ -56,9 +67,14 @@ class Group(Struct, frozen=True):
     placebos: tuple[str, ...]
 
 
-def command_lines(kernel: str) -> Group:
+def command_lines(kernel: str, lines: Sequence[str] = LINES) -> Group:
     """Debian's kernel under command lines that only move memory."""
-    return Group(kernel, tuple(f'{kernel},cmdline="{line}"' for line in LINES))
+    return Group(kernel, tuple(f'{kernel},cmdline="{line}"' for line in lines))
+
+
+def labelled(group: Group) -> list[str]:
+    """A group as the kernels of a command line: the base first."""
+    return [f"base={group.base}", *(f"p{n}={placebo}" for n, placebo in enumerate(group.placebos))]
 
 
 def padding(text: str, name: str, kind: str, number: int) -> str:
@@ -101,9 +117,9 @@ def padded_initramfs(folder: Path) -> Path:
     return unused
 
 
-def measured(store: Store, words: Sequence[str], seeds: int) -> Experiment:
+def measured(store: Store, words: Sequence[str], seeds: int, cases: Sequence[str] = CASES) -> Experiment:
     """The finished experiment of a command line: found, gone on with, or made now."""
-    options = [*(word for case in CASES for word in ("--case", case)), "--seed", "1"]
+    options = [*(word for case in cases for word in ("--case", case)), "--seed", "1"]
     count = ["--boots", str(seeds)] if words[0] == "run" else ["--seeds", str(seeds)]
     command = [*words, "--exact", *options, *count]
     name = "placebos " + hashlib.sha256(" ".join(command).encode()).hexdigest()
@@ -141,7 +157,17 @@ def judged(store: Store, a: Experiment, b: Experiment, kernel: int) -> list[Cell
         if cell.kernel == number
     ]
     rows = verdict.judge(two, sides, cells.floors_of(a, store), definitions.metrics_of(a))
-    return [row for row in rows if row.primary]
+    return [row for row in _held(store, two, a, b, kernel, rows) if row.primary]
+
+
+def _held(
+    store: Store, two: Experiment, a: Experiment, b: Experiment, kernel: int, rows: Sequence[CellResult]
+) -> tuple[CellResult, ...]:
+    """The rows without the verdicts that a report takes back: those of other system calls, or of deferred work."""
+    only = {row.case for row in rows if row.verdict in ALARMS}
+    before, after = explain.seeds_of(a, store, only), explain.seeds_of(b, store, only)
+    seeds = {cell: {0: before[cell].get(0, []), 1: after.get(cell, {}).get(kernel, [])} for cell in before}
+    return explain.Explainer(two, seeds).held(rows)
 
 
 class Table:
@@ -156,7 +182,7 @@ class Table:
         """One placebo."""
         found: Counter[str] = Counter(row.verdict or f"no verdict ({row.state})" for row in rows)
         for row in rows:
-            if row.verdict in ("improved", "regressed"):
+            if row.verdict in ALARMS:
                 told = "from 0" if row.effect_percent is None else f"{row.effect_percent:+.2f} %"
                 print(f"{name}: {row.case} {row.verdict} {told}", file=sys.stderr)
             elif row.verdict is None:
@@ -176,6 +202,31 @@ class Table:
         self._row("all", self.total)
 
 
+def programs(store: Store, kernels: Sequence[str], asked: Sequence[Sequence[str]], placebos: int, seeds: int) -> None:
+    """A table with a row for each program, under command lines that only move memory; ``asked`` are experiments."""
+    rows: dict[str, dict[str, list[CellResult]]] = {}
+    for kernel, cases in itertools.product(kernels, asked):
+        group = command_lines(kernel, PROGRAM_LINES[:placebos])
+        whole = measured(store, ["compare", *labelled(group)], seeds, cases)
+        for number, placebo in enumerate(group.placebos, 1):
+            for row in judged(store, whole, whole, number):
+                rows.setdefault(row.case, {}).setdefault(kernel, []).append(row)
+                if row.verdict != "same":
+                    print(f"{placebo}: {row.case} {row.verdict} {row.effect_percent} {row.warnings}", file=sys.stderr)
+    print(f"| program | {' | '.join(kernels)} |\n|---|{'---|' * len(kernels)}")
+    for case, found in rows.items():
+        print(f"| `{case}` | {' | '.join(_told(found.get(kernel, [])) for kernel in kernels)} |")
+
+
+def _told(rows: Sequence[CellResult]) -> str:
+    """What became of a program's placebos: verdicts, the farthest effect, and the widest spread between seeds."""
+    found = Counter(row.verdict or str(row.state) for row in rows)
+    effects = [row.effect_percent for row in rows if row.effect_percent is not None]
+    spreads = [row.extra.get("spread_percent", 0.0) for row in rows]
+    words = ", ".join(f"{n} {word}" for word, n in sorted(found.items()))
+    return f"{words}; {max(effects, key=abs, default=0.0):+.2f} %, spread {max(spreads, default=0.0):.2f} %"
+
+
 def groups(asked: argparse.Namespace, folder: Path) -> Iterator[Group]:
     """What is compared, built kernels first."""
     if asked.source:
@@ -190,16 +241,24 @@ def main() -> None:
     parser.add_argument("--built", type=int, default=len(PADDED), help="how many of them (default: %(default)s)")
     parser.add_argument("--kernels", type=int, default=len(KERNELS), help="Debian's kernels (default: %(default)s)")
     parser.add_argument("--seeds", type=int, default=8, help="the most per kernel (default: %(default)s)")
+    parser.add_argument("--programs", nargs="*", metavar="CASE", help="programs of suites instead (default: all)")
+    parser.add_argument(
+        "--placebos", type=int, default=len(PROGRAM_LINES), help="of each program (default: %(default)s)"
+    )
     parser.add_argument("--folder", type=Path, default=Path("build/placebos"), help="store, patches (default: there)")
     asked = parser.parse_args()
     folder = asked.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     os.environ["KDELTA_STATE"] = str(folder)
+    if asked.programs is not None:
+        wanted_cases = [asked.programs] if asked.programs else [[suite] for suite in SUITES]
+        with Store() as store:
+            programs(store, KERNELS[: asked.kernels], wanted_cases, asked.placebos, PROGRAM_SEEDS)
+        return
     pad, table = padded_initramfs(folder), Table()
     with Store() as store:
         for group in groups(asked, folder):
-            kernels = [f"base={group.base}", *(f"p{n}={placebo}" for n, placebo in enumerate(group.placebos))]
-            whole = measured(store, ["compare", *kernels], asked.seeds)
+            whole = measured(store, ["compare", *labelled(group)], asked.seeds)
             for number, placebo in enumerate(group.placebos, 1):
                 table.add(placebo, judged(store, whole, whole, number))
             if not group.base.startswith("src:"):

@@ -97,7 +97,7 @@ def begin(store: Store, asked: Experiment, progress: Progress, now: Callable[[],
     if template is None and any(isinstance(warning, Deferred) for row in left for warning in row.warnings):
         raise UserError(
             f"experiment {asked.id}: no number of boots decides {mixed}, because most of the change is of what the "
-            "kernel does later; compare with --timed"
+            "kernel does later, or no more than what it does in bulk; compare with --timed"
         )
     if template is None and mixed:
         raise UserError(

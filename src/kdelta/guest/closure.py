@@ -169,10 +169,14 @@ def _libraries(path: Path, elf: _Elf) -> Iterator[Path]:
                 left.append((where, inner, (*of.rpath, *rpath)))
 
 
+def _head(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(256)
+
+
 def _shebang(path: Path) -> list[str]:
     """The words behind ``#!``; none where it is no script."""
-    with path.open("rb") as file:
-        head = file.read(256)
+    head = _head(path)
     if not head.startswith(b"#!"):
         return []
     return head[2:].split(b"\n")[0].decode("utf-8", "replace").split(None, 1)
@@ -195,6 +199,20 @@ def needed(program: Path, depth: int = 0) -> list[Path]:
             raise UserError(f"program: {program} needs {elf.interpreter}, which is not on this machine")
         found.append(Path(elf.interpreter))
     return [*found, *_libraries(program, elf)]
+
+
+def refuse_unstartable(program: Path) -> None:
+    """What execve(2) would not start: a shell runs a file without ``#!`` itself, and nobody looks for ``sh\\r``.
+
+    Raises:
+        UserError: the program is such a file.
+    """
+    line, name = _shebang(program), shlex.quote(str(program))
+    if line and _head(program).split(b"\n")[0].endswith(b"\r"):
+        raise UserError(f"program: {program}: its first line ends in a carriage return: sed -i 's/\\r$//' {name}")
+    if not line and _elf(program) is None:
+        remedy = f"name its interpreter first, as in -- sh {name}"
+        raise UserError(f"program: {program} is neither an ELF file nor begins with #!; {remedy}")
 
 
 def _of_script(program: Path, depth: int) -> list[Path]:

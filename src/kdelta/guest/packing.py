@@ -237,6 +237,8 @@ def _for_guests(
     """All ``programs``, which differ in their words alone, with the files of the first, and what these are here."""
     program, tree = programs[0], Tree()
     commands = _commands(tree, program, cwd)
+    for argv in commands.values():
+        closure.refuse_unstartable(Path(argv[0]))
     _given(tree, program, cwd)
     if program.follow:
         _followed(tree, program, commands["arg"], place, stdin)

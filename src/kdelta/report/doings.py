@@ -96,11 +96,21 @@ def waited(w: of_verdicts.Waited) -> str:
 
 
 def deferred(w: of_verdicts.Deferred) -> str:
-    """Why a change that is mostly of what the kernel does later decides nothing."""
+    """Why a change that is mostly of what the kernel does later, or in bulk, decides nothing."""
+    if isinstance(w, of_verdicts.InBulk):
+        return _in_bulk(w)
     return (
         "most of the change is in kernel threads and interrupts, which free later, in batches, what the program left; "
         f"how many fall into its run hangs on when that began: without them {percent(w.effect_percent)} of instructions"
         f" would be {percent(w.left_percent)}, so the count gives no verdict (--timed may tell)"
+    )
+
+
+def _in_bulk(w: of_verdicts.InBulk) -> str:
+    return (
+        "its figures are those of a longer run less a shorter one, and what the kernel does in bulk (it refills page "
+        f"lists) falls into both or into one: a change of up to {w.limit_percent:.2g} % made of that gets no "
+        "verdict (of more operations it would be less)"
     )
 
 

@@ -2,7 +2,8 @@
 """Whether a case is still the one that was seen before: a digest of what it is written in and asked to do.
 
 Comments and white space are nothing. The harness that all cases share is left out, what starts programs too, and of a
-program that is installed here its version: they change what comes around a case, not which driver it uses.
+program that is installed here its version and its number of operations: they change what comes around a case, or how
+often it does the same, not which driver it uses.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from kdelta.model import Case
 from kdelta.spec import counted, sources, users
@@ -30,7 +32,8 @@ def digest(workload: Workload, case: Case) -> str:
         UserError: a source that cannot be read.
     """
     asked = {name: value for name, value in sorted(case.params.items()) if name not in _PLACES}
-    facts = [workload.exact_ops, workload.endless, workload.counted, asked]
+    program = replace(workload.counted, operations=1) if workload.counted else None
+    facts = [workload.exact_ops, workload.endless, program, asked]
     files = () if workload.counted else _codes(workload.source_path)
     data = [hashlib.sha256(path.read_bytes()).hexdigest() for path in workload.data_files.values()]
     return hashlib.sha256(msgspec.json.encode([facts, files, data])).hexdigest()[:12]

@@ -215,6 +215,13 @@ class Deferred(Warn, frozen=True):
     left_percent: float
 
 
+class InBulk(Deferred, frozen=True):
+    """A suite's program changed by no more than ``limit_percent``: what one of its two runs may have in bulk alone."""
+
+    code: ClassVar[str] = "in-bulk"
+    limit_percent: float
+
+
 class Meanwhile(Warn, frozen=True):
     """Most of a program's change, which has a verdict, is of kernel threads and interrupts; what it is without them."""
 

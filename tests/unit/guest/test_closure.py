@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kdelta.errors import UserError
-from kdelta.guest.closure import needed, on_path
+from kdelta.guest.closure import needed, on_path, refuse_unstartable
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc: kdelta doctor names the package")
 
@@ -81,3 +81,26 @@ def test_what_is_damaged_or_of_another_machine_or_nowhere_is_refused(tmp_path: P
             on_path(name)
     with pytest.raises(UserError, match="may not be executed"):
         on_path(str(damaged))
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("echo hi\n", "neither an ELF file nor begins with #!; name its interpreter first, as in -- sh "),
+        ("", "neither an ELF file"),
+        ("#!/bin/sh\r\necho hi\r\n", "its first line ends in a carriage return"),
+        ("#!/usr/bin/env sh\r\n", "its first line ends in a carriage return"),
+    ],
+)
+def test_what_only_a_shell_starts_is_refused_before_anything_boots(tmp_path: Path, text: str, why: str) -> None:
+    script = tmp_path / "script"
+    script.write_text(text)
+    with pytest.raises(UserError, match=why):
+        refuse_unstartable(script)
+
+
+def test_a_script_and_an_elf_file_are_started(tmp_path: Path) -> None:
+    script = tmp_path / "script"
+    script.write_text("#!/bin/sh\necho hi\r\n")
+    refuse_unstartable(script)
+    refuse_unstartable(on_path("true"))

@@ -229,3 +229,11 @@ def test_following_without_strace_names_its_package(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(shutil, "which", lambda _name: None)
     with pytest.raises(HostError, match="sudo apt-get install strace"):
         follow.files_of(["ls"], tmp_path, dict(os.environ), None)
+
+
+def test_what_a_shell_alone_would_start_is_not_booted(tmp_path: Path) -> None:
+    script = tmp_path / "script"
+    script.write_text("echo hi\n")
+    script.chmod(0o755)
+    with pytest.raises(UserError, match="as in -- sh"):
+        _packed(tmp_path, "./script")

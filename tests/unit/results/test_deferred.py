@@ -28,7 +28,7 @@ from kdelta.report.headline import of_cells
 from kdelta.report.sentences import sentence
 from kdelta.results import answer, deferred, sweep
 from kdelta.store.store import Store
-from kdelta.verdict.warnings import UNDECIDABLE, Deferred, Meanwhile
+from kdelta.verdict.warnings import UNDECIDABLE, Deferred, InBulk, Meanwhile
 from unit.attribution import counts
 from unit.report.report_samples import cell
 from unit.store.store_builders import boot, experiment, kernel
@@ -68,6 +68,37 @@ def test_what_the_kernel_does_later_is_no_verdict(
     told = deferred.held(row, case, cpus, [profile(1000)] * 5, [after] * 5)
     assert told.verdict == wanted
     assert any(isinstance(one, UNDECIDABLE) for one in told.warnings) == (wanted == "inconclusive")
+
+
+FIO = replace(cell("fio/read-libaio", metric="instructions", verdict="regressed", effect_percent=5.1), baseline=2829.0)
+
+
+def run_of(**functions: int) -> Profile:
+    """2000 operations of a program, by functions; nothing of it is deferred."""
+    found = {name.replace("start_up", "[start-up]"): n for name, n in functions.items()}
+    return replace(counts.profile(found), ops=2000)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "ops", "wanted"),
+    [
+        (run_of(io_submit=5_956_000, start_up=-298_000), run_of(io_submit=5_956_000, start_up=-7600), 2000, None),
+        (run_of(a=5_658_000), run_of(a=5_663_000, __rmqueue_pcplist=215_000, __list_add_valid=68_000), 2000, None),
+        (run_of(a=5_658_000), run_of(a=5_946_000), 2000, "regressed"),  # what it does itself
+        (run_of(a=5_658_000), run_of(a=5_658_000, __rmqueue_pcplist=288_000), 4000, "regressed"),  # more than a refill
+    ],
+)
+def test_a_refill_of_the_page_lists_in_one_of_two_runs_is_no_verdict(
+    before: Profile, after: Profile, ops: int, wanted: str | None
+) -> None:
+    """Under a longer command line fio's read-libaio was 5 % more, as its shorter run had no such page fault."""
+    sides = ([replace(side, ops=ops)] * 5 for side in (before, after))
+    told = deferred.held(FIO, PROGRAM, 1, *sides)
+    assert told.verdict == (wanted or "inconclusive")
+    warnings = [one for one in told.warnings if isinstance(one, InBulk)]
+    assert [sentence(one).split(" made")[0][-21:] for one in warnings] == ([] if wanted else ["change of up to 5.3 %"])
+    alone = replace(PROGRAM, params={"pack": "0" * 32})
+    assert deferred.held(FIO, alone, 1, [before] * 5, [after] * 5).verdict == "regressed", "a whole run has no two"
 
 
 def test_a_program_that_waits_is_judged_by_that() -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 import placebos
 from kdelta.kernel import mail, patch
-from kdelta.model import RunResult, Series, plans
+from kdelta.model import Experiment, RunResult, Series, plans
 from kdelta.store.store import Store
 from unit.store.store_builders import boot, experiment, kernel, run
 
@@ -44,3 +46,27 @@ def test_a_placebo_is_judged_against_the_base_alone(tmp_path: Path) -> None:
                 store.save_boot("e", boot(block, slot, runs=(counted(0, count), counted(1, 5.0))))
         words = {k: [row.verdict for row in placebos.judged(store, asked, asked, k)] for k in (1, 2)}
     assert words == {1: ["same", "same"], 2: ["regressed", "same"]}
+
+
+def test_programs_have_a_row_each_and_a_column_for_each_kernel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = experiment("e", mode="exact", plan=plans.Compare(), kernels=tuple(map(kernel, "abc")), blocks=5, looks=(5,))
+    with Store(f"sqlite:///{tmp_path / 'store.sqlite'}") as store:
+        store.create(asked)
+        for block in range(5):
+            for slot, count in enumerate((1000.0, 1000.0, 1010.0)):
+                store.save_boot("e", boot(block, slot, runs=(counted(0, count), counted(1, 5.0))))
+        words: list[tuple[str, ...]] = []
+
+        def found(_: Store, command: list[str], seeds: int, cases: tuple[str, ...]) -> Experiment:
+            words.append((*command, str(seeds), *cases))
+            return asked
+
+        monkeypatch.setattr(placebos, "measured", found)
+        placebos.programs(store, ["debian:6.12"], [["a/*"], ["b/c"]], 2, 20)
+    assert [one[1] for one in words] == ["base=debian:6.12"] * 2 and [one[-1] for one in words] == ["a/*", "b/c"]
+    rows = capsys.readouterr().out.splitlines()
+    assert rows[0] == "| program | debian:6.12 |" and len(rows) == 4
+    assert rows[2].endswith("| 2 regressed, 2 same; +1.00 %, spread 0.00 % |")
+    assert rows[3].endswith("| 4 same; +0.00 %, spread 0.00 % |")
