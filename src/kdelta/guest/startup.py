@@ -48,7 +48,8 @@ def _calls(twice: Profile, once: Profile) -> dict[str, CallCount]:
     """As the functions: what is called no more often is one row.
 
     Rows in brackets are of no call: they stay also where the shorter run had more. A batch that the kernel freed in
-    that one alone (295,000 instructions of fio) was else start-up, and a change made of it no deferred work.
+    that one alone (14,000 instructions of stress-ng's rename) was else start-up, and a change made of it no deferred
+    work.
     """
     found, rest = {}, (0, 0, 0)
     for name in (twice.system_calls.keys() | once.system_calls.keys()) if once.system_calls else ():

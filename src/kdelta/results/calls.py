@@ -30,7 +30,8 @@ from kdelta.verdict.words import DELTA_PERCENT
 from kdelta.verdict.work import INSTRUCTIONS
 
 _LEFT = 0.5  # of a change, as logarithms: with less at the same calls these are most of it
-_TOLD = 0.75  # the share below which, or above whose inverse, the second account is worth a word
+_TOLD = 0.75  # the share below which, or above whose inverse, the second account is worth a word, however little
+_NEAR = 0.9  # so it is where both are apart by more than delta, and by more than this share
 _APART = 0.25  # of what is due to the calls: more between their prices on the two sides is told
 _REFUSED = 2.0  # times what calls of no function come to on the other side
 _NAMED = 4
@@ -122,7 +123,8 @@ def second(
         return None
     same = whole_percent - 100.0 * math.fsum(call.extra for call in differing) / baseline
     left = _size(same) / _size(whole_percent) if whole_percent else 1.0
-    if _TOLD <= left <= 1 / _TOLD:
+    nearest = _TOLD if abs(same - whole_percent) <= DELTA_PERCENT else _NEAR
+    if nearest <= left <= 1 / nearest:
         return Account(same_calls_percent=same)
     kind = MixedCalls if left < _LEFT and _why(differing) != "kernel" else OtherCalls
     told = _with_refused(_said(kind, whole_percent, same, differing, bool(after[0].called)), before, after)

@@ -127,7 +127,7 @@ def test_system_calls_are_those_of_the_operations() -> None:
 
 
 def test_what_the_kernel_did_of_itself_in_the_shorter_run_is_no_start_up() -> None:
-    """fio's shorter run had 295,000 instructions of freed memory more: deferred.py has to see them."""
+    """rename's shorter run had 14,249 instructions of freed memory more: deferred.py has to see them."""
 
     def calling(run: RunResult, **counts: CallCount) -> RunResult:
         assert run.profile is not None
@@ -140,7 +140,7 @@ def test_what_the_kernel_did_of_itself_in_the_shorter_run_is_no_start_up() -> No
 
     later, ticks = "[kernel threads and new tasks]", "[timer interrupt]"
     batch, tick = (
-        CallCount(calls=0, instructions=295_000, rep_bytes=64),
+        CallCount(calls=0, instructions=14_249, rep_bytes=64),
         CallCount(calls=4, instructions=900, rep_bytes=0),
     )
     run = startup.without(
@@ -148,4 +148,4 @@ def test_what_the_kernel_did_of_itself_in_the_shorter_run_is_no_start_up() -> No
         calling(counted(0, 1, work=30), **{later: batch, ticks: tick}),
     )
     assert run.profile is not None
-    assert run.profile.system_calls == {later: CallCount(calls=0, instructions=-295_000, rep_bytes=-64)}
+    assert run.profile.system_calls == {later: CallCount(calls=0, instructions=-14_249, rep_bytes=-64)}
