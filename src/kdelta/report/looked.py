@@ -67,7 +67,7 @@ def may_set(looked: Looked) -> str:
     """What is to be said of what runs at boot; cases are named by way of one that was not measured."""
     measured = " ".join((*looked.cases, *looked.controls, *looked.given))
     other = next((name for name in _USUAL if name not in measured), "")
-    more = f": name {'other ' if measured else ''}cases, as in kdelta compare BASELINE PATCHED --case {other}"
+    more = f": name cases, as in kdelta compare BASELINE PATCHED --case {other}"
     return f"what is set at boot may change other paths{more if other else ''}"
 
 

@@ -74,7 +74,7 @@ def test_what_is_set_at_boot_is_to_be_looked_for_in_cases_that_were_not_measured
     looked = Looked(functions=9, differ=1, candidates=5, unreached=(Unreached(name="foo_init (boot only)"),))
     for cases, told in (
         ((), "name cases, as in kdelta compare BASELINE PATCHED --case path_lookup"),
-        (("path_lookup paths=misses",), "name other cases, as in kdelta compare BASELINE PATCHED --case pipe"),
+        (("path_lookup paths=misses",), "name cases, as in kdelta compare BASELINE PATCHED --case pipe"),
         (("path_lookup", "pipe", "fork_vmas", "thread_spawn", "pidfd_open"), "may change other paths"),
     ):
         assert looked_at.may_set(replace(looked, controls=cases)).endswith(told)

@@ -192,7 +192,7 @@ def test_what_no_case_executes_is_a_warning_everywhere() -> None:
             ("foo_init (boot only)",),
             (),
             "1 of 9 functions or variables that differ was not looked at: foo_init (boot only). What is set at boot "
-            "may change other paths: name other cases, as in kdelta compare BASELINE PATCHED --case path_lookup.",
+            "may change other paths: name cases, as in kdelta compare BASELINE PATCHED --case path_lookup.",
         ),
         (("a", "b"), ("c", "d"), "4 of 9 functions or variables that differ were not looked at: a, b, c and 1 more."),
     ],
