@@ -31,7 +31,7 @@ from kdelta.verdict.work import INSTRUCTIONS
 
 _LEFT = 0.5  # of a change, as logarithms: with less at the same calls these are most of it
 _TOLD = 0.75  # the share below which, or above whose inverse, the second account is worth a word, however little
-_NEAR = 0.9  # so it is where both are apart by more than delta, and by more than this share
+_NEAR = 0.9  # so it is where both are apart by more than 1 % (DELTA_PERCENT), and by more than this share
 _APART = 0.25  # of what is due to the calls: more between their prices on the two sides is told
 _REFUSED = 2.0  # times what calls of no function come to on the other side
 _NAMED = 4

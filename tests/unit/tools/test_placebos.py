@@ -37,13 +37,19 @@ def test_thirty_placebos_of_debians_kernels_are_all_different() -> None:
     assert len(lines) + len(placebos.KERNELS) == 30, "and an initramfs for each"
 
 
-def test_a_placebo_is_judged_against_the_base_alone(tmp_path: Path) -> None:
+def three_kernels(store: Store) -> Experiment:
+    """A base, a placebo that counts the same in both cases, and one that counts 1 % more in the first."""
     asked = experiment("e", mode="exact", plan=plans.Compare(), kernels=tuple(map(kernel, "abc")), blocks=5, looks=(5,))
+    store.create(asked)
+    for block in range(5):
+        for slot, count in enumerate((1000.0, 1000.0, 1010.0)):
+            store.save_boot("e", boot(block, slot, runs=(counted(0, count), counted(1, 5.0))))
+    return asked
+
+
+def test_a_placebo_is_judged_against_the_base_alone(tmp_path: Path) -> None:
     with Store(f"sqlite:///{tmp_path / 'store.sqlite'}") as store:
-        store.create(asked)
-        for block in range(5):
-            for slot, count in enumerate((1000.0, 1000.0, 1010.0)):
-                store.save_boot("e", boot(block, slot, runs=(counted(0, count), counted(1, 5.0))))
+        asked = three_kernels(store)
         words = {k: [row.verdict for row in placebos.judged(store, asked, asked, k)] for k in (1, 2)}
     assert words == {1: ["same", "same"], 2: ["regressed", "same"]}
 
@@ -51,12 +57,8 @@ def test_a_placebo_is_judged_against_the_base_alone(tmp_path: Path) -> None:
 def test_programs_have_a_row_each_and_a_column_for_each_kernel(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = experiment("e", mode="exact", plan=plans.Compare(), kernels=tuple(map(kernel, "abc")), blocks=5, looks=(5,))
     with Store(f"sqlite:///{tmp_path / 'store.sqlite'}") as store:
-        store.create(asked)
-        for block in range(5):
-            for slot, count in enumerate((1000.0, 1000.0, 1010.0)):
-                store.save_boot("e", boot(block, slot, runs=(counted(0, count), counted(1, 5.0))))
+        asked = three_kernels(store)
         words: list[tuple[str, ...]] = []
 
         def found(_: Store, command: list[str], seeds: int, cases: tuple[str, ...]) -> Experiment:
