@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is told where two kernels cannot be compared: the figure of the one that ran, how the other ended, and why."""
+"""What is told where two kernels cannot be compared: the figure of the one that ran, how the other ended, and why.
+
+Of the answer, what it says of kernels that came to no figure, or not always.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from kdelta.model import UNBOOTED, CellResult
+from kdelta.model import GRAVEST_FIRST, UNBOOTED, CellResult
 from kdelta.report.figures import absolute
+from kdelta.report.tallies import Tally
 from kdelta.units import finite
+from kdelta.verdict import ENDED, at_boot, ended_alone
 
 _PANIC = "Kernel panic"  # kernel/panic.c
 
@@ -52,3 +57,42 @@ def panics(cells: Sequence[CellResult]) -> dict[str, str]:
         if cell.state == "panicked" and said:
             found.setdefault(cell.patched_label, begin + said)
     return found
+
+
+def why_none(rows: Sequence[tuple[str, CellResult]]) -> str:
+    """Why not one of the rows has a figure on both sides: the gravest reason, and in which case; "" where one has.
+
+    Nor where a kernel does not boot: then its console is told.
+    """
+    cells = [cell for _, cell in rows]
+    if not cells or any(cell.state == "ok" or cell.unbooted or at_boot(cell) for cell in cells):
+        return ""
+    title, first = min(rows, key=lambda row: GRAVEST_FIRST.index(row[1].state))
+    several = len({cell.why for cell in cells}) > 1
+    if first.patched_label:
+        return f"In {title}: {first.why}" if several else first.why
+    return f"in {title} {why(first)}" if several else why(first)  # the sentence names the kernel, and goes on
+
+
+def nothing_on(label: str, rows: Sequence[tuple[str, CellResult]], unfinished: bool) -> str:
+    """A single kernel without a figure: of nothing yet, or never, and why."""
+    if unfinished and any(cell.unbooted for _, cell in rows):
+        return f"nothing is measured yet on {label}"
+    return ": ".join(filter(None, (f"nothing could be measured on {label}", why_none(rows))))
+
+
+def console(tallies: Sequence[Tally], consoles: Mapping[str, str]) -> str:
+    """What the first kernel said that failed and said something; of several, which one that was."""
+    several = len({tally.patched for tally in tallies}) > 1
+    said = ((tally.patched, text) for tally in tallies if tally.ended and (text := consoles.get(tally.patched)))
+    return next((f"On {f'the console of {label}' if several else 'its console'}: {text}" for label, text in said), "")
+
+
+def sometimes(rows: Sequence[tuple[str, CellResult]]) -> str:
+    """``7.0 hung in some boots of pipe, 6.12 in none``, the gravest first; "" where none did."""
+    found = [(title, cell, state) for title, cell in rows if cell.state == "ok" and (state := ended_alone(cell))]
+    if not found:
+        return ""
+    title, cell, state = min(found, key=lambda one: ENDED.index(one[2]))
+    others = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    return f"{cell.patched_label} {state} in some boots of {title}{others}, {cell.baseline_label} in none"

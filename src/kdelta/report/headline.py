@@ -20,13 +20,13 @@ from kdelta.model.experiment import UNLIKE
 from kdelta.report.brief import brief_of, quoted
 from kdelta.report.cause import at_same_calls, cause
 from kdelta.report.crossed import crossed
+from kdelta.report.ended import console, nothing_on, sometimes, why_none
 from kdelta.report.figures import absolute, change, effect
 from kdelta.report.tallies import Tally, in_cases, in_results, kind_of, of_case, tallied, told_once
 from kdelta.results.sweep import strings_of
 from kdelta.results.types import Sweep
 from kdelta.results.warnings import Carried, FewerCpus, Idles
 from kdelta.units import counted, finite, size
-from kdelta.verdict import ENDED, ended_alone
 from kdelta.verdict.warnings import Meanwhile, OtherCalls, Strings
 
 _KERNELS_TOLD = 3  # more patched kernels than these are told together
@@ -110,6 +110,7 @@ class Headline(Struct, frozen=True, kw_only=True):
     hidden: Hidden | None = None
     unequal: str = ""  # in what kernels are not alike that ought to be: CPUs of their guests, who built them
     crossing: str = ""  # what else crosses between CPUs more often, or less
+    failed: str = ""  # why no row has a figure on both sides
     sometimes: str = ""  # what a patched kernel did not come to its end in, if not always, where the baseline did
     console: str = ""  # what a patched kernel that failed said there, where several: with whose it was
     waits: str = ""  # where operations wait as on the baseline they do not
@@ -145,6 +146,7 @@ class Headline(Struct, frozen=True, kw_only=True):
             self.crossing,
             "" if self.hidden is None else self.hidden.text(single),
             self.waits,
+            self.failed,
             self.sometimes,
             self.console.rstrip(".!"),
             self.unseen,
@@ -261,23 +263,6 @@ def _waits(cells: Sequence[CellResult]) -> str:
     return f"Operations wait {told}: for how long, counts do not tell"
 
 
-def _console(tallies: Sequence[Tally], consoles: Mapping[str, str]) -> str:
-    """What the first kernel said that failed and said something; of several, which one that was."""
-    several = len({tally.patched for tally in tallies}) > 1
-    said = ((tally.patched, text) for tally in tallies if tally.ended and (text := consoles.get(tally.patched)))
-    return next((f"On {f'the console of {label}' if several else 'its console'}: {text}" for label, text in said), "")
-
-
-def _sometimes(rows: Sequence[tuple[str, CellResult]]) -> str:
-    """``7.0 hung in some boots of pipe, 6.12 in none``, the gravest first; "" where none did."""
-    found = [(title, cell, state) for title, cell in rows if cell.state == "ok" and (state := ended_alone(cell))]
-    if not found:
-        return ""
-    title, cell, state = min(found, key=lambda one: ENDED.index(one[2]))
-    others = f" and {len(found) - 1} more" if len(found) > 1 else ""
-    return f"{cell.patched_label} {state} in some boots of {title}{others}, {cell.baseline_label} in none"
-
-
 def unequal(warnings: Sequence[Warn]) -> str:
     """Which kernels did not bring up all CPUs of their guests, or were built by others: little compares then."""
     found = [f"{w.kernel} had {w.cpus} of {w.asked} CPUs" for w in warnings if isinstance(w, FewerCpus)]
@@ -312,9 +297,7 @@ def of_cells(
     if not compared:
         label = rows[0][1].baseline_label if rows else ""
         if rows and all(cell.baseline is None for _, cell in rows):
-            waiting = unfinished and any(cell.unbooted for _, cell in rows)
-            none = "nothing is measured yet on" if waiting else "nothing could be measured on"
-            return Headline(nothing=f"{none} {label}", unfinished=unfinished)
+            return Headline(nothing=nothing_on(label, rows, unfinished), unfinished=unfinished)
         return Headline(alone=label, unfinished=unfinished and bool(rows))
     tallies = tallied([cell for _, cell in compared], exact)
     several = len({cell.patched_label for _, cell in compared}) > 1
@@ -347,8 +330,9 @@ def of_cells(
         hidden=_hidden([(where(title, cell, metric=False), cell) for title, cell in compared]),
         unseen=unseen,
         waits=_waits([cell for _, cell in compared]),
-        sometimes=_sometimes(compared),
-        console=_console(tallies, consoles or {}),
+        failed=why_none(compared),
+        sometimes=sometimes(compared),
+        console=console(tallies, consoles or {}),
         unfinished=unfinished,
     )
 

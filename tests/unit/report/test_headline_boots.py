@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The answer where a kernel did not come as far as a case."""
+"""The answer where a kernel did not come as far as a case, or where none came to a figure."""
 
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
-from kdelta.model import BOOTING, CellResult, State
+from kdelta.model import BOOTING, UNBOOTED, CellResult, State
 from kdelta.report.headline import of_cells
 from unit.report.report_samples import cell
 
@@ -24,3 +25,43 @@ def ended(name: str, state: State, why: str = BOOTING) -> CellResult:
 )
 def test_a_kernel_that_does_not_boot_is_not_said_to_panic_in_a_case(cells: list[CellResult], told: str) -> None:
     assert of_cells([(one.case, one) for one in cells], True, False).text == told
+
+
+def fails(name: str, why: str, patched: str = "7.0") -> CellResult:
+    lost = cell(name, verdict=None, state="failed", why=why, baseline=None, patched=None)
+    return replace(lost, patched_label=patched, sides=("failed", "failed"))
+
+
+@pytest.mark.parametrize(
+    ("cells", "told"),
+    [
+        (
+            [fails("a", "6.12, 7.0: failed: y")],
+            "a could be measured neither on 6.12 nor on 7.0. 6.12, 7.0: failed: y.",
+        ),
+        (
+            [fails("a", "x: failed: y"), fails("b", "x: failed: y")],
+            "Nothing could be measured on 7.0 against 6.12. x: failed: y.",
+        ),
+        (
+            [fails("a", "x: failed: y"), fails("b", "x: failed: z")],
+            "Nothing could be measured on 7.0 against 6.12. In a: x: failed: y.",
+        ),
+        ([fails("a", "6.12: failed: y", "")], "Nothing could be measured on 6.12: failed: y."),
+        (
+            [fails("a", "6.12: failed: y", ""), fails("b", "6.12: failed: z", "")],
+            "Nothing could be measured on 6.12: in a failed: y.",
+        ),
+        (
+            [fails("a", "6.12, 7.0: failed: y"), cell("b", verdict="same")],
+            "7.0 is as fast as 6.12 in 1 of 2 cases; not measured in 1.",
+        ),
+    ],
+)
+def test_where_no_kernel_comes_to_a_figure_the_answer_says_why(cells: list[CellResult], told: str) -> None:
+    assert of_cells([(one.case, one) for one in cells], exact=False, unfinished=False).text == told
+
+
+def test_what_is_not_booted_yet_has_no_reason() -> None:
+    waiting = replace(fails("a", f"6.12: {UNBOOTED}", patched=""), state="lost")
+    assert of_cells([("a", waiting)], exact=True, unfinished=True).text == "So far: nothing is measured yet on 6.12."

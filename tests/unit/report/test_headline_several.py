@@ -48,11 +48,11 @@ def test_a_line_that_moves_now_for_one_that_no_longer_does_is_told_with_it() -> 
 def test_of_a_kernel_alone_on_which_all_failed_there_are_no_figures() -> None:
     """kdelta run -- PROGRAM, which ends by a signal: "Figures of 6.18 alone"."""
     failed = replace(cell("a", patched_label="", verdict=None, state="failed"), baseline=None)
-    assert of_cells([("a", failed)], False, False).text == "Nothing could be measured on 6.12."
+    assert of_cells([("a", failed)], False, False).text == "Nothing could be measured on 6.12: failed."
     some = [("a", failed), ("b", cell("b", patched_label="", verdict=None))]
     assert of_cells(some, False, False).text.startswith("Figures of 6.12 alone")
-    assert of_cells([("a", failed)], False, True).text == "So far: nothing could be measured on 6.12."
+    assert of_cells([("a", failed)], False, True).text == "So far: nothing could be measured on 6.12: failed."
     unsupported = replace(failed, state="unsupported")
-    assert of_cells([("a", unsupported)], True, False).text == "Nothing could be measured on 6.12."
+    assert of_cells([("a", unsupported)], True, False).text == "Nothing could be measured on 6.12: unsupported."
     waiting = replace(failed, state="lost", why=UNBOOTED)
     assert of_cells([("a", failed), ("b", waiting)], True, True).text == "So far: nothing is measured yet on 6.12."
