@@ -36,7 +36,7 @@ from kdelta.model import (
     Word,
 )
 from kdelta.results import calls, deferred
-from kdelta.results.explain import between
+from kdelta.results.explain import beside, between
 from kdelta.results.placed import held as kept_by_placement
 from kdelta.results.placed import shared_cpus
 from kdelta.results.types import CellName, FunctionDiff, Sweep, SweepPoint, SweepStep
@@ -87,6 +87,7 @@ def sweeps(
         neighbours[cell.case, cell.mitigations, cell.metric].append(cell)
     for index, case in enumerate(experiment.cases):
         for mitigations in experiment.mitigations:
+            counted: Sequence[CellResult] = ()  # the instructions, which stand before what is of the same calls
             for metric in metrics.get(case.workload, ()):
                 boots = table.get((index, mitigations, metric.name))
                 if boots is None or not metric.primary:
@@ -97,6 +98,8 @@ def sweeps(
                     stopped = case.workload in endless
                     adjacent = neighbours.get((case.name, mitigations, metric.name), [])
                     cells = _held(experiment, adjacent, labels, mine, case, stopped)
+                    counted = cells if metric.name == work.INSTRUCTIONS else counted
+                    cells = beside(cells, counted)
                     floor = floor_of(floors, case.name, metric.name) or 0.0
                     steps = _exact_steps(cells, labels, floor)
                     steps = _explained(steps, metric.name, labels, mine, placed) if causes else steps
@@ -121,7 +124,7 @@ def _held(
     seeds: Mapping[int, Sequence[Profile]],
     case: Case,
     endless: bool,
-) -> list[CellResult]:
+) -> Sequence[CellResult]:
     """The ``cells`` of ``case``, held against what they would be with the system calls of the version before."""
     found = []
     for cell in cells:

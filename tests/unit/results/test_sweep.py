@@ -21,6 +21,7 @@ from kdelta.model import (
     ExperimentResult,
     Gap,
     Kernel,
+    MachineOptions,
     Metric,
     Mode,
     MovedLine,
@@ -34,7 +35,7 @@ from kdelta.results.types import Detail, Sweep
 from kdelta.results.versions import Version, gaps_in
 from kdelta.results.warnings import StepDetectable, StepStrings, StepUnseen
 from kdelta.verdict import CellData, Observation
-from kdelta.verdict.warnings import MixedAccounts, MixedCalls, TooFewSeeds, WithinFloor
+from kdelta.verdict.warnings import CallsBeside, MixedAccounts, MixedCalls, TooFewSeeds, WithinFloor
 
 INSTRUCTIONS = Metric(name="instructions", unit="instructions/op", better="lower", primary=True)
 LOADS = Metric(name="loads", unit="loads/op", better="lower")
@@ -158,6 +159,20 @@ def test_a_program_that_makes_other_calls_has_no_step_and_its_whole_change_says_
     assert found.steps == () and [type(point.unseen) for point in found.points] == [type(None), type(None), MixedCalls]
     assert isinstance(found.whole, MixedCalls) and found.whole.same_calls_percent == pytest.approx(0, abs=3)
     assert sweep([[1000.0] * 5, [5000.0] * 5], seeds={0: [profile(f=1000)], 1: [profile(f=5000)]}).whole is None
+
+
+def test_what_crosses_between_cpus_has_no_step_where_the_program_makes_other_calls() -> None:
+    """As in a comparison, where every count of the case falls with its instructions."""
+
+    def run(calls: int) -> Profile:
+        return replace(profile(vfs_access=50 * calls), called={"access": calls})
+
+    transfers = Metric(name="transfers", unit="transfers/op", better="lower", primary=True)
+    data = cells([[1000.0] * 5, [5000.0] * 5]) + cells([[3.0] * 5, [21.0] * 5], "transfers")
+    several = replace(experiment(2), machine=MachineOptions(smp=4))
+    seeds = {(0, "default"): {0: [run(20), run(20)], 1: [run(100), run(101)]}}
+    for found in sweeps(several, data, {}, {"pipe": (INSTRUCTIONS, transfers)}, seeds):
+        assert (found.steps, isinstance(found.points[1].unseen, MixedCalls | CallsBeside)) == ((), True)
 
 
 def test_a_step_names_the_functions_of_the_versions_around_it() -> None:
