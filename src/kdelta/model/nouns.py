@@ -97,8 +97,7 @@ class Case(Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        base = self.label or self.workload
-        base += f" (pressure {self.pressure})" if self.pressure else ""
+        base = (self.label or self.workload) + (f" (pressure {self.pressure})" if self.pressure else "")
         return base if self.cgroup == "root" else f"{base} (memcg)"
 
 
