@@ -158,7 +158,8 @@ def on_every_cpu(cases: Sequence[Case], catalogue: Mapping[str, Workload], cpus:
         wider = workload.case({**case.params, _TASKS: str(min(cpus, most))})
         return msgspec.structs.replace(case, params=wider.params, label=wider.label)
 
-    return tuple(case if _TASKS not in case.params else spread(case) for case in cases)
+    found = (case if _TASKS not in case.params else spread(case) for case in cases)
+    return tuple({case.name: case for case in found}.values())  # one that says as many by itself is the same
 
 
 def of_suite(suite: suites.Suite, catalogue: Mapping[str, Workload], missing_ok: bool = False) -> list[Case]:

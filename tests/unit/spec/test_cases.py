@@ -60,6 +60,8 @@ def test_one_task_that_is_asked_for_is_one_on_several_cpus_too(shipped: dict[str
     found = on_every_cpu(parse_case("path_lookup:tasks=1|2|4", shipped), shipped, 4)
     assert [case.params["tasks"] for case in found] == ["1", "2", "4"]
     assert [case.name for case in found] == ["path_lookup", "path_lookup:tasks=2", "path_lookup:tasks=4"]
+    both = [case for text in ("path_lookup", "path_lookup:tasks=4") for case in parse_case(text, shipped)]
+    assert [case.name for case in on_every_cpu(both, shipped, 4)] == ["path_lookup:tasks=4"]
 
 
 def test_sizes_and_switches_have_one_canonical_form(shipped: dict[str, Workload]) -> None:
