@@ -302,7 +302,8 @@ def _timed_steps(
     if _shared_blocks(values) < MIN_PAIRS:
         return ()
     logs = bool(np.nanmin(values) > 0)
-    scaled = np.log(values) if logs else values / (float(np.nanmean(np.abs(values))) or 1.0)
+    mean = float(np.nanmean(np.abs(values))) or 1.0
+    scaled = np.log(values) if logs else values / mean
     # the same data give the same steps, however often they are reported
     rng = np.random.default_rng([experiment.seed, zlib.crc32(repr(cell).encode())])
     steps = find_steps(scaled, rng)
@@ -314,9 +315,14 @@ def _timed_steps(
             first=experiment.kernels[present[step.index]].label,
             baseline=before,
             patched=after,
-            effect_percent=100.0 * (float(np.expm1(step.effect)) if logs else step.effect),
+            effect_percent=100.0 * float(np.expm1(step.effect)) if logs else _of_level(step.effect * mean, before),
             verdict=_word(step.effect > 0, better),
             p_value=step.p,
         )
         for step, before, after in zip(steps, levels, levels[1:], strict=False)
     )
+
+
+def _of_level(change: float, before: float) -> float:
+    """A change in percent of the level before it; infinite from 0."""
+    return max(-100.0, 100.0 * change / before) if before > 0 else math.copysign(math.inf, change)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -236,6 +237,12 @@ def test_times_in_fewer_than_eight_blocks_are_points_without_steps() -> None:
 def test_the_same_times_give_the_same_steps_however_often_they_are_read() -> None:
     figures = blocks_of([100, 101, 103, 104, 108], 8, seed=3)
     assert sweep(figures, metric=RATE, mode="timed") == sweep(figures, metric=RATE, mode="timed")
+
+
+def test_figures_that_vanish_and_come_from_nothing_have_a_percentage_of_what_was_there() -> None:
+    """ "-200.00 %" and "+200.00 %": relative to the mean of both."""
+    gone, new = (sweep([[a] * 8, [b] * 8], metric=RATE, mode="timed").steps for a, b in ((5.0, 0.0), (0.0, 5.0)))
+    assert [step.effect_percent for step in (*gone, *new)] == [-100.0, math.inf]
 
 
 def test_a_timed_gap_shifts_no_step() -> None:
