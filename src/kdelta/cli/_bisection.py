@@ -11,6 +11,7 @@ from kdelta.units import counted
 
 if TYPE_CHECKING:
     from kdelta.experiment.bisect import Answer
+    from kdelta.model import CellResult
     from kdelta.store.store import Store
 
 
@@ -33,7 +34,8 @@ def show(store: Store, answer: Answer, as_json: bool) -> None:
     change = f"{answer.good_value:g} -> {answer.bad_value:g} {answer.unit}"
     if answer.same_open:
         say(f"Whether GOOD and BAD differ in {answer.case}, {answer.metric} ({change}) is open: {answer.same_why}.")
-        say(f"Nothing was searched; counts are not noisy (--exact); experiment {answer.experiment}.")
+        hint = "; counts are not noisy (--exact)" if answer.mode == "timed" else ""
+        say(f"Nothing was searched{hint}; experiment {answer.experiment}.")
         return
     if answer.same_why:
         say(f"GOOD and BAD do not differ in {answer.case}, {answer.metric} ({change}): {answer.same_why}.")
@@ -48,8 +50,8 @@ def show(store: Store, answer: Answer, as_json: bool) -> None:
                    f" ({_figure(row.baseline)} -> {_figure(row.patched)} {row.unit}; GOOD to BAD: {change})")  # fmt: skip
         if told := behind.text(row.metric, row.because, row.because_line, row.effect_percent):
             say(f"  because {told}")
-        if row.verdict not in ("improved", "regressed"):
-            say("  NOT CONFIRMED: these two do not differ beyond the noise")
+        if doubt := _doubt(answer, row):
+            say(f"  NOT CONFIRMED: {doubt}")
         say(f"  {_further(answer)}")
     for name in answer.refuted:
         say(f"Refuted {name[:12]}: was found first, but does not differ from its parent")
@@ -58,6 +60,16 @@ def show(store: Store, answer: Answer, as_json: bool) -> None:
     if len(answer.suspects) == 1 and len(answer.suspects[0].parents) > 1:
         merge = answer.suspects[0]
         say(f"It is a merge: to look into its branch, bisect from a commit that {merge.parents[1][:12]} descends from.")
+
+
+def _doubt(answer: Answer, row: CellResult) -> str:
+    """Why the comparison does not confirm what was found; "" where it does."""
+    if row.state != "ok" or row.verdict in (None, "inconclusive"):
+        return "whether these two differ is not decided"
+    if row.verdict == "same":
+        return "these two do not differ beyond the noise"
+    rises = (row.effect_percent is None or row.effect_percent > 0) == (answer.bad_value > answer.good_value)
+    return "" if rises else "these two differ the other way round than GOOD and BAD"
 
 
 def _further(answer: Answer) -> str:

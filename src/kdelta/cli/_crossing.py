@@ -33,7 +33,7 @@ def _cpus(text: str | None) -> tuple[int, ...]:
 
 def _cases(args: Args) -> tuple[Case, ...]:
     found = args.chosen(default=CASES)
-    given = [case.name for case in found if case.params.get("tasks", "1") != "1"]
+    given = [case.name for case in found if case.own_tasks]
     if given:
         raise UserError(f"case {given[0]}: with --exact each CPU has a task; leave tasks= out")
     return found

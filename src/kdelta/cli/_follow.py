@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -138,6 +139,7 @@ def _steps(experiment: Experiment, sweeps: Iterable[Sweep], now: str) -> list[St
                     first=step.first,
                     effect_percent=step.effect_percent,
                     interval_percent=step.interval_percent,
+                    patched=None if math.isfinite(step.effect_percent) else step.patched,
                     verdict=step.verdict or "",
                     because="; ".join(filter(None, (because, prose.moved(step, sweep)))) if because else "",
                     compiler=results.changed(compilers, step),

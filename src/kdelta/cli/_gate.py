@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kdelta.cli._say import say
 from kdelta.errors import RegressionFound
+from kdelta.units import counted
 
 if TYPE_CHECKING:
     from kdelta.model import ExperimentResult
@@ -25,5 +27,14 @@ def refuse(result: ExperimentResult, gate: Gate | None, text: str | None) -> Non
     """
     from kdelta.results import gates
 
-    if gate is not None and (hits := gates.hits(result, gate)):
+    if gate is None:
+        return
+    if weak := gates.weak(result, gate):
+        them = "it" if weak == 1 else "each of them"
+        say(
+            f"--fail-on {text}: {counted(weak, 'case')} regressed and did not close the gate: among so many results "
+            f"{them} may be chance (Holm); with fewer cases, or more --seeds or --blocks, it is told",
+            err=True,
+        )
+    if hits := gates.hits(result, gate):
         raise RegressionFound(f"--fail-on {text}: " + "; ".join(hits))

@@ -11,6 +11,7 @@ import click
 
 from kdelta.cli._say import say
 from kdelta.errors import KdeltaError, UserError
+from kdelta.units import counted
 
 if TYPE_CHECKING:
     from kdelta.model import Mode
@@ -50,11 +51,11 @@ def given(good: float | None, bad: float | None) -> tuple[float, float]:
     return _differing(good, bad)
 
 
-def like(store: Store, name: str, mode: Mode, case: str, metric: str) -> tuple[float, float]:
+def like(store: Store, name: str, mode: Mode, case: str, metric: str, cpus: int) -> tuple[float, float]:
     """The levels of a stored comparison: medians of the baseline and of the last kernel.
 
     Raises:
-        UserError: it does not compare two kernels so, or they do not differ.
+        UserError: it does not compare two kernels so, in guests of so many ``cpus``, or they do not differ.
     """
     if name == "last":
         raise UserError("--like needs the comparison's id: each step is an experiment too, so 'last' would be it")
@@ -62,9 +63,13 @@ def like(store: Store, name: str, mode: Mode, case: str, metric: str) -> tuple[f
     index = next((i for i, c in enumerate(found.cases) if c.name == case), None)
     if index is None or len(found.kernels) < 2 or found.mode != mode:
         raise UserError(f"experiment {found.id} does not compare two kernels ({mode}) with the case {case}")
+    if found.machine.guests and found.machine.smp != cpus:
+        asked = f"its guests have {counted(found.machine.smp, 'CPU')}, those of this step {cpus}"
+        raise UserError(f"experiment {found.id}: {asked}: give --smp {found.machine.smp}")
     sides: dict[int, list[float]] = {0: [], len(found.kernels) - 1: []}
     for n in store.numbers(found.id, index, metric):
-        if n.kernel in sides and n.value is not None:
+        usual = n.state == n.boot_state == "ok" and n.mitigations == "default"  # as the steps are measured
+        if n.kernel in sides and n.value is not None and usual:
             sides[n.kernel].append(n.value)
     if not all(sides.values()):
         raise UserError(f"experiment {found.id} has no figures of {case}, {metric} for both kernels")

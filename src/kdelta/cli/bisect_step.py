@@ -69,7 +69,7 @@ def run(kernel: str, args: Args) -> int:
         if args.like is None:
             levels = _git_bisect.given(args.good, args.bad)
         else:
-            levels = _git_bisect.like(session.store, args.like, mode, case.name, metric.name)
+            levels = _git_bisect.like(session.store, args.like, mode, case.name, metric.name, args.smp)
         made = commits.build(spec, progress)
         if isinstance(made, str):
             return _git_bisect.skip(made)

@@ -273,6 +273,14 @@ def _templates(
     counts = templates.compare(asked, kernels, "exact", stop, looked=looked) if mode == "both" else None
     reported = "timed" if mode == "both" else mode
     made = templates.compare(
-        asked, kernels, reported, stop, selftests=tests, series=args.each, gaps=gaps, looked=looked
+        asked,
+        kernels,
+        reported,
+        stop,
+        selftests=tests,
+        gated=args.fail_on is not None,
+        series=args.each,
+        gaps=gaps,
+        looked=looked,
     )
     return made, counts

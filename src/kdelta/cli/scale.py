@@ -140,7 +140,7 @@ def _lines(experiment: Experiment, found: Sequence[Point]) -> list[str]:
     from kdelta.units import human
 
     cpus, boots = experiment.machine.smp, experiment.blocks
-    lines = [f"kdelta scale {experiment.id}: guests of {counted(cpus, 'CPU')}, {boots} boots of each kernel"]
+    lines = [f"kdelta scale {experiment.id}: guests of {counted(cpus, 'CPU')}, {counted(boots, 'boot')} of each kernel"]
     if any(point.tasks > cpus for point in found):
         lines.append(f"more tasks than the {cpus} CPUs take turns: that is time slicing, not contention in the kernel")
     case = ""

@@ -15,7 +15,7 @@ from kdelta.experiment import commits, imported, search, templates
 from kdelta.experiment.laboratory import Hands, Laboratory
 from kdelta.experiment.search import Found, Same
 from kdelta.kernel.history import Commit
-from kdelta.model import Experiment, Progress
+from kdelta.model import Experiment, Mode, Progress
 from kdelta.results import answer
 from kdelta.store.store import Store
 
@@ -40,6 +40,7 @@ class Answer(Struct, frozen=True, kw_only=True):
     refuted: tuple[str, ...] = ()  # whole hashes found on the way, which do not differ from their parents
     same_why: str = ""  # the ends do not differ: nothing was searched
     same_open: bool = False  # whether they may differ all the same: too few boots to tell
+    mode: Mode = "exact"
 
 
 def _confirm(lab: Laboratory, found: Found, now: Callable[[], datetime], blocks: int, looks: tuple[int, ...]) -> str:
@@ -141,4 +142,5 @@ def _answer(lab: Laboratory) -> Answer:
         skipped=tuple((lab.line[commit], why) for commit, why in sorted(skipped.items())),
         boots=len(lab.store.done(lab.id)),
         refuted=tuple(one.commit for one in lab.refuted),
+        mode=experiment.mode,
     )

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from msgspec.structs import replace
 
 from kdelta import paths
-from kdelta.experiment import allowed, alone, boot_once, functions, kinds, known, looks, place, runner
+from kdelta.experiment import allowed, alone, boot_once, functions, kinds, known, looks, place, recalled, runner
 from kdelta.experiment.hopeless import Remembering
 from kdelta.experiment.measure import Measuring
 from kdelta.experiment.runner import Job
@@ -85,6 +85,6 @@ def prepare(experiment: Experiment, store: Store, progress: Progress, *, time_bu
         time_budget_s=time_budget_s,
         workers=(os.cpu_count() or 1) if exact else 1,
         identity=identity,
-        recall=store.identical if experiment.reuses else None,
+        recall=recalled.recalling(store, experiment) if experiment.reuses else None,
         gaps=experiment.in_steps,
     )

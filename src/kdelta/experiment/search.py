@@ -142,26 +142,33 @@ def decide_exact(
         if end not in found:
             return Measure(end)
     good, bad = (float(np.median(found[end])) for end in (0, commits - 1))
-    if why := _alike(found[0], found[commits - 1], floor_percent):
-        return Same(good, bad, why)
+    why, undecided = _alike(found[0], found[commits - 1], floor_percent)
+    if why:
+        return Same(good, bad, why, open=undecided)
     sides = {commit: side(float(np.median(values)), good, bad) for commit, values in found.items()}
     low, high, between = halving(kept, {commit: sides[commit] for commit in kept if commit in sides})
     return Found(low, low + 1, high) if between is None else Measure(between)
 
 
-def _alike(good: Sequence[float], bad: Sequence[float], floor_percent: float) -> str:
-    """Why the counts of the ends cannot be told apart, "" where they can; seeds are paired in order."""
+def _alike(good: Sequence[float], bad: Sequence[float], floor_percent: float) -> tuple[str, bool]:
+    """Why the counts of the ends cannot be told apart, "" where they can, and whether more seeds may.
+
+    They are paired in order.
+    """
     n = min(len(good), len(bad))
     if n == 0:
-        return "an end has no count"
+        return "an end has no count", True
     look = counts.look(np.array(good[:n]), np.array(bad[:n]), counts.LOOKS, max(1.0, floor_percent))
     if not look.finished:
         need = counts.sequential_looks(counts.LOOKS)[0] if n >= counts.FACT_SEEDS else counts.FACT_SEEDS
-        return f"{n} seeds are too few for counts that vary: use --seeds {need}"
+        return f"{n} seeds are too few for counts that vary: use --seeds {need}", True
+    if look.call == paired.UNDECIDED:
+        bounds = f"[{look.low or 0.0:+.2f} %, {look.high or 0.0:+.2f} %]"
+        return f"under {n} seeds the difference is {bounds}: use more --seeds", True
     small = look.effect is not None and abs(look.effect) <= floor_percent
-    if look.call not in (paired.LOWER, paired.HIGHER) or small:
-        return f"they differ by no more than the noise floor ({floor_percent:g} %) and the spread across seeds"
-    return ""
+    if look.call == paired.SAME or small:
+        return f"they differ by no more than the noise floor ({floor_percent:g} %) and the spread across seeds", False
+    return "", False
 
 
 def decide_timed(

@@ -190,6 +190,7 @@ def compare(
     stop: Stopping,
     *,
     selftests: Sequence[str] = (),
+    gated: bool = False,
     series: bool = False,
     gaps: tuple[Gap, ...] = (),
     looked: Looked | None = None,
@@ -200,7 +201,7 @@ def compare(
 
     An interrupted gate is no open one: until its ``selftests`` are done, the experiment says that they are not.
     """
-    plan: plans.Plan = plans.Sweep() if series else plans.Compare(selftests=tuple(selftests))
+    plan: plans.Plan = plans.Sweep() if series else plans.Compare(selftests=tuple(selftests), gated=gated)
     exact = mode == "exact"
     blocks = asked.effort.seeds if exact else stop.blocks
     return msgspec.structs.replace(

@@ -37,12 +37,13 @@ class Step(Struct, frozen=True, kw_only=True):
     metric: str
     last: str  # the version that still has the old figure
     first: str
-    effect_percent: float
+    effect_percent: float  # infinite: from 0
     verdict: str
     because: str
     experiment: str
     announced_at: str
     interval_percent: tuple[float, float] | None = None
+    patched: float | None = None  # of a step from 0, which has no percentage: what it is then
     compiler: str = ""  # how it changed at the step, where it did
     explained: str = ""  # in words, where the figure goes with the compiler
     state: Triage = "open"

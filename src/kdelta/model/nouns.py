@@ -93,11 +93,11 @@ class Case(Struct, frozen=True, kw_only=True):
     label: str = ""  # the workload and the parameters that differ from their default
     found: str = ""  # a program's: what was packed of the directory that it was started in
     pressure: str = ""  # memory pressure beside the case: WORKERSxPERCENT%, as in 2x60%
+    own_tasks: bool = False  # who named it said how many tasks, be it the default: the CPUs do not say
 
     @property
     def name(self) -> str:
-        base = self.label or self.workload
-        base += f" (pressure {self.pressure})" if self.pressure else ""
+        base = (self.label or self.workload) + (f" (pressure {self.pressure})" if self.pressure else "")
         return base if self.cgroup == "root" else f"{base} (memcg)"
 
 

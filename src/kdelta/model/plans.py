@@ -18,12 +18,14 @@ class Compare(Struct, frozen=True, kw_only=True, tag_field="kind", tag="compare"
     ``selftests``: suites of the kernels' own tests that gate the result. ``follows``: the experiment whose open cases
     this one decides with fresh boots. ``confirms``: the bisection whose commit is held against its parent.
     ``counted``: of one that measures time, the experiment that counted the same kernels and cases to explain it.
+    ``gated``: regressions are to close a gate (--fail-on), for which each has to hold among all cells.
     """
 
     selftests: tuple[str, ...] = ()
     follows: str = ""
     confirms: str = ""
     counted: str = ""
+    gated: bool = False
 
 
 def counted_by(plan: Plan) -> str:

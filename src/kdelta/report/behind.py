@@ -10,6 +10,8 @@ from kdelta.model import Because, FunctionDelta
 from kdelta.report import causes, moved
 from kdelta.units import finite, percent
 
+_SEEN_PERCENT = 0.05  # less is written as 0.0 %
+
 
 def text(
     metric: str, deltas: Sequence[FunctionDelta], line: Because | None, effect_percent: float | None = None
@@ -21,7 +23,9 @@ def text(
     told = moved.told(metric, deltas) or causes.because(line) or functions_text(deltas)
     if not told or effect_percent is None or not math.isfinite(effect_percent):
         return told
-    return f"{percent(effect_percent, 0 if abs(effect_percent) >= 10 else 1)}: {told}"
+    digits = 0 if abs(effect_percent) >= 10 else 1
+    seen = abs(effect_percent) >= _SEEN_PERCENT or not effect_percent
+    return f"{percent(effect_percent, digits) if seen else f'{effect_percent:+.1g} %'}: {told}"
 
 
 def functions_text(functions: Sequence[FunctionDelta], limit: int = 4) -> str:

@@ -9,11 +9,14 @@ from kdelta.attribution.because import told_delta
 from kdelta.model import Because
 from kdelta.units import counted
 
+_SEEN = 0.05  # less is written as 0.0
 _WORTH_TELLING = 0.25  # of the whole difference: from here on what the named functions leave is told
 
 
 def _signed(value: float) -> str:
-    return f"{value:+.0f}" if not abs(value) < 10 or value == round(value) else f"{value:+.1f}"
+    if not abs(value) < 10 or value == round(value):
+        return f"{value:+.0f}"
+    return f"{value:+.1f}" if abs(value) >= _SEEN else f"{value:+.1g}"
 
 
 def listed(names: Sequence[str]) -> str:

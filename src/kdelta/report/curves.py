@@ -204,7 +204,7 @@ def scaling(item: Scaling, number: int) -> Figure | None:
     return Figure(
         name=f"scale{number}",
         title=title,
-        caption="Throughput of all tasks together.",
+        caption="Throughput of all tasks together." if item.unit.endswith("/s") else "",
         markup=area.markup(),
         header=("Tasks", *labels),
         rows=tuple((str(n), *(absolute(k.get(n), item.unit) for k in known)) for n in counts),

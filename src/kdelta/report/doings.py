@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import isfinite
+
 from kdelta.attribution import warnings as of_traces
 from kdelta.report.causes import listed, more
 from kdelta.results import warnings as of_results
@@ -14,6 +17,12 @@ _CALLS_WHY = {
     "seed": "how many it makes hangs on when things happen and varies with the seed",
     "interval": "an interval of its loop holds one of them more or fewer, whatever the kernel",
 }
+
+
+def columns(found: Sequence[tuple[str, float]]) -> str:
+    """Counts with their changes in percent: ``instructions +2.0 % and locked from 0``, which has no percentage."""
+    changes = [(name.replace("_", " "), percent(change, 1) if isfinite(change) else "from 0") for name, change in found]
+    return listed([f"{name} {told}" for name, told in changes])
 
 
 def other_calls(w: of_verdicts.OtherCalls | of_verdicts.CallsBeside) -> str:

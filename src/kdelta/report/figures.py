@@ -7,6 +7,8 @@ import math
 
 from kdelta.units import finite, human, percent
 
+_SEEN_PERCENT = 0.005  # less is written as 0.00 %
+
 
 def drawable(value: float | None) -> float | None:
     """``value`` where an axis can hold it: finite and of a size that arithmetic survives."""
@@ -43,10 +45,12 @@ def effect(value: float | None) -> str:
     return percent(value)
 
 
-def change(percent_: float | None, baseline: float | None, patched: float | None) -> str:
-    """The effect; from 0, which has no percentage, what it is now."""
+def change(percent_: float | None, baseline: float | None, patched: float | None, *, called: bool = False) -> str:
+    """The effect; from 0, which has no percentage, what it is now. One that is ``called`` never reads as 0."""
     if percent_ is None and baseline == 0 and patched:
         return f"now {count(patched)}"
+    if called and percent_ and abs(percent_) < _SEEN_PERCENT:
+        return f"{percent_:+.1g} %"
     return effect(percent_)
 
 

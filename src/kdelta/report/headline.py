@@ -63,7 +63,7 @@ class Largest(Struct, frozen=True, kw_only=True):
     @property
     def text(self) -> str:
         """``-29.56 %, because step_into and walk_component are gone (-404)``."""
-        told = change(self.percent, 0.0, self.now) + (f" ({self.figures})" if self.figures else "")
+        told = change(self.percent, 0.0, self.now, called=True) + (f" ({self.figures})" if self.figures else "")
         if self.strings is not None:
             told += f" ({effect(self.strings)} with string instructions by what they move)"
         if self.same_calls:
@@ -370,8 +370,9 @@ def of_sweeps(sweeps: Sequence[tuple[str, Sweep]], kernels: Sequence[str], exact
             where=title + (f", {sweep.cell.metric}" if len(metrics) > 1 else "") + f" on {step.first}",
             metric=sweep.cell.metric,
             unit=sweep.unit,
-            percent=step.effect_percent,
+            percent=finite(step.effect_percent),
             baseline=step.baseline,
+            patched=step.patched,
             because=step.because_line,
             warnings=strings_of(step),
         )

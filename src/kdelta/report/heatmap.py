@@ -110,13 +110,13 @@ def _line(name: str, number: int, sweep: SweepTable) -> Line:
     steps = {step.first: step.effect_percent for step in sweep.source.steps}
     values = [v for point in sweep.source.points if point.state == "ok" and (v := finite(point.value)) is not None]
     change = short(100.0 * (values[-1] / values[0] - 1)) if len(values) > 1 and values[0] > 0 else ""
-    if len(values) > 1 and values[0] == values[-1] == 0 and not steps:
+    if len(values) > 1 and values[0] == values[-1]:  # of two steps one may have taken the other back
         change = "."
     squares = tuple(_square(row, steps.get(row.kernel)) for row in sweep.rows[1:])
     if sweep.source.whole is not None:
         change = "?"
     elif not steps and change:  # nothing was decided on the way, or only that nothing changed
-        moved = change not in ("+.01", "-.01")
+        moved = change not in (".", "+.01", "-.01")
         change = "?" if moved and any(square.text == "?" for square in squares) else "."
     return Line(
         name=name,
@@ -207,7 +207,8 @@ def lines_of(one: HeatMap, width: int = WIDTH, whole: bool = False) -> list[str]
     rest = one.lines[len(shown) :]
     if rest:
         most = max(line.largest for line in rest)
-        what = f"{len(rest)} more, with steps of at most {most:.2g} % (--causes shows their lines)"
+        sizes = f", with steps of at most {most:.2g} %" if finite(most) is not None else ""
+        what = f"{len(rest)} more{sizes} (--causes shows their lines)"
         lines += ["", *_names(what, rest, width)]
     if one.still:
         lines += ["", *_names(f"As before on all versions ({len(one.still)})", one.still, width)]

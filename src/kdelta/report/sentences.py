@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from functools import singledispatch
 
 from kdelta.attribution import warnings as of_traces
@@ -268,10 +267,6 @@ def _(w: of_results.Layout) -> str:
     )
 
 
-def _columns(found: Sequence[tuple[str, float]]) -> str:
-    return listed([f"{name.replace('_', ' ')} {percent(change, 1)}" for name, change in found])
-
-
 @sentence.register
 def _(w: of_results.Explained) -> str:
     time = f"{w.metric} {percent(w.percent, 1)}"
@@ -280,21 +275,23 @@ def _(w: of_results.Explained) -> str:
         if not w.along:
             return f"{w.metric} is undecided; {still or 'no count'} {'the same' if still else 'is decided'}"
         if w.word != "same":
-            return f"{w.metric} is undecided, while {_columns(w.along)}: more boots would tell whether time follows"
+            return (
+                f"{w.metric} is undecided, while {doings.columns(w.along)}: more boots would tell whether time follows"
+            )
         least = f" ({w.floor_percent:g} %)" if w.floor_percent else ""
         return (
-            f"{w.metric} is the same, but {_columns(w.along)}: hidden behind what the operation waits for, or smaller "
-            f"in time than these boots resolve{least}"
+            f"{w.metric} is the same, but {doings.columns(w.along)}: hidden behind what the operation waits for, or "
+            f"smaller in time than these boots resolve{least}"
         )
-    but = f", though {_columns(w.against)}" if w.against else ""
+    but = f", though {doings.columns(w.against)}" if w.against else ""
     if w.along:
         most = abs(w.along[0][1])
         more = "; time changes by much more: something else is in it too" if abs(w.percent) > _FAR_TIMES * most else ""
-        return f"{time}, and so {_columns(w.along)}{but}{more}"
+        return f"{time}, and so {doings.columns(w.along)}{but}{more}"
     if w.against:
         return (
-            f"{time} although {_columns(w.against)}: an instruction costs more or less than before (cache and TLB "
-            "misses, mispredicted branches, waiting), which no count here shows"
+            f"{time} although {doings.columns(w.against)}: an instruction costs more or less than before (cache and "
+            "TLB misses, mispredicted branches, waiting), which no count here shows"
         )
     if still:
         return f"{time}, {still} the same: layout of the code or of memory, or the host"

@@ -9,18 +9,24 @@ from collections.abc import Sequence
 import msgspec
 
 from kdelta.model.diary import Step
-from kdelta.report.figures import effect, interval
+from kdelta.report.figures import change, interval
 from kdelta.report.scrub import clean
 from kdelta.report.text import WIDTH, wrap
 from kdelta.report.view import MARKS
+from kdelta.units import finite
 
 NAME_CHARS = 10  # of a step's key, as it is shown and typed
 
 
+def figure(step: Step) -> str:
+    """The change with its interval; of one from 0 what it is now."""
+    told = change(finite(step.effect_percent), 0.0, step.patched, called=True)
+    return f"{told} {interval(step.interval_percent, True)}".strip()
+
+
 def _lines(step: Step, width: int = WIDTH) -> list[str]:
     mark = MARKS.get(step.verdict, "")  # type: ignore[call-overload]
-    figure = f"{effect(step.effect_percent)} {interval(step.interval_percent, True)}".strip()
-    head = f"{step.key[:NAME_CHARS]}  {clean(step.case)}: {clean(step.metric)} {figure} {mark}".rstrip()
+    head = f"{step.key[:NAME_CHARS]}  {clean(step.case)}: {clean(step.metric)} {figure(step)} {mark}".rstrip()
     lines = wrap(head, width, then="    ")
     lines += wrap(f"between {clean(step.last)} and {clean(step.first)}", width, first="    ")
     if step.because:
@@ -62,6 +68,7 @@ def listed(steps: Sequence[Step], width: int = WIDTH) -> str:
 
 
 def to_json(steps: Sequence[Step]) -> str:
-    """The steps, schema kdelta-steps/1."""
-    document = {"schema": "kdelta-steps/1", "steps": msgspec.to_builtins(list(steps))}
-    return json.dumps(document, indent=2, ensure_ascii=True) + "\n"
+    """The steps, schema kdelta-steps/1; one from 0 has no ``effect_percent``."""
+    found = [msgspec.to_builtins(step) | {"effect_percent": finite(step.effect_percent)} for step in steps]
+    document = {"schema": "kdelta-steps/1", "steps": found}
+    return json.dumps(document, indent=2, ensure_ascii=True, allow_nan=False) + "\n"

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from kdelta.model import UNBOOTED, CellResult, ExperimentResult, State, Warn, Word
 from kdelta.report import behind, called, ended, headline, looked, prose, system_calls
-from kdelta.report.figures import absolute, change, effect, interval
+from kdelta.report.figures import absolute, change, interval
 from kdelta.report.headline import Headline
 from kdelta.report.legend import legend
 from kdelta.report.scrub import Scrubber
@@ -204,10 +204,11 @@ def _checked(cell: CellResult) -> CellResult:
 
 def _cell(cell: CellResult, exact: bool, notes: _Notes) -> Cell:
     measured = cell.state == "ok"
-    told = change(cell.effect_percent, cell.baseline, cell.patched) if cell.patched_label else ""  # nothing to compare
+    decided = cell.verdict in ("improved", "regressed")
+    told = change(cell.effect_percent, cell.baseline, cell.patched, called=decided)
     return Cell(
         kernel=cell.patched_label,
-        effect=told if measured else ended.after(cell),
+        effect=(told if cell.patched_label else "") if measured else ended.after(cell),  # one has nothing to compare
         interval=interval(cell.interval_percent, exact) if measured else "",
         mark=MARKS[cell.verdict] if cell.verdict and measured else "",
         sentence=_sentence(cell),
@@ -302,7 +303,7 @@ def _step_row(point: SweepPoint, sweep: Sweep, step: SweepStep) -> SweepRow:
         kernel=point.kernel,
         value=absolute(point.value, sweep.unit, sweep.cell.metric),
         verdict=step.verdict or "descriptive",
-        change=effect(step.effect_percent),
+        change=change(finite(step.effect_percent), step.baseline, step.patched, called=step.verdict is not None),
         mark=MARKS[step.verdict] if step.verdict else "step",
         sentence="; ".join(filter(None, (told, prose.moved(step, sweep)))),
     )

@@ -231,7 +231,7 @@ def result(
             return row
         return varying.told(explainer.explained(row), explainer.by_kernel(row))
 
-    lines = line_verdicts.of(experiment, store)
+    lines = explain.beside(line_verdicts.of(experiment, store), rows)
     told_rows = tuple(map(told, remarks.on_rows(experiment, store, rows)))
     answer = _assembled(experiment, store, numbers, told_rows, line_verdicts.changed(lines))
     answer = _explained(store, replace(answer, warnings=(*answer.warnings, *sweep.strings(swept))))

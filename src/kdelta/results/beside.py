@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 
@@ -31,8 +32,9 @@ def _told(row: CellResult, columns: Sequence[CellResult]) -> CellResult:
         return row
     sides: dict[str, list[tuple[str, float]]] = {word: [] for word in _CHANGED}
     for column in columns:
-        if column.verdict in _CHANGED and column.effect_percent is not None and not _is_layout(column):
-            sides[column.verdict].append((column.metric, column.effect_percent))
+        if column.verdict in _CHANGED and not _is_layout(column):
+            from_zero = column.effect_percent is None
+            sides[column.verdict].append((column.metric, math.inf if from_zero else column.effect_percent or 0.0))
     for found in sides.values():
         found.sort(key=lambda one: (-abs(one[1]), one[0]))
     other = {"improved": "regressed", "regressed": "improved"}.get(row.verdict or "", "")

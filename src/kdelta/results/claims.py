@@ -24,6 +24,7 @@ Call = Literal["reproduced", "same direction", "not reproduced", "opposite", "no
 CALLS: tuple[Call, ...] = ("reproduced", "same direction", "not reproduced", "opposite", "not measurable here")
 _GONE = 0.1  # of its share before: what is left of a function that a claim says vanishes
 _TINY = 1e-9
+_NO_DIFFERENCE = "no difference beyond the noise floor"
 
 
 class Column(Struct, frozen=True, kw_only=True):
@@ -101,9 +102,9 @@ def _judged(claim: Claim, recipe: Recipe, measured: Measured) -> tuple[Call, str
     if claim.same:
         return _judge_same(claim, measured, before, after)
     if claim.before == 0 and claim.percent is None:
-        return _judge_added(claim, recipe.factor(claim), before, after)
+        return _judge_added(claim, recipe.factor(claim), measured, before, after)
     if claim.after == 0:
-        return _judge_gone(before, after)
+        return _judge_gone(measured, before, after)
     return _judge_ratio(claim, recipe.factor(claim), measured, before, after)
 
 
@@ -184,23 +185,27 @@ def _judge_same(claim: Claim, measured: Measured, before: float, after: float) -
     return "not reproduced", f"published as no difference; measured is more than {claim.same_percent:g} %"
 
 
-def _judge_added(claim: Claim, factor: float, before: float, after: float) -> tuple[Call, str]:
+def _judge_added(claim: Claim, factor: float, measured: Measured, before: float, after: float) -> tuple[Call, str]:
     """From nothing: the amounts that are added are compared, not their ratio."""
     change = after - before
+    if claim.after == 0:
+        return ("reproduced", "zero, as published") if after == 0 else ("not reproduced", "published as zero")
+    if measured.verdict == "same":  # what the figures differ by is noise, and has no direction
+        return "not reproduced", _NO_DIFFERENCE
     if claim.after is None:
         if change > 0 and before <= _TINY:
             return "reproduced", "not there before, there after, as published"
         return ("opposite" if change < 0 else "not reproduced"), "published as not there before and there after"
-    if claim.after == 0:
-        return ("reproduced", "zero, as published") if after == 0 else ("not reproduced", "published as zero")
     if change <= 0:
         return ("opposite" if change < 0 else "not reproduced"), "nothing is added"
     return _by_size(change / claim.after, factor)
 
 
-def _judge_gone(before: float, after: float) -> tuple[Call, str]:
+def _judge_gone(measured: Measured, before: float, after: float) -> tuple[Call, str]:
     if before <= _TINY:
         return "not measurable here", "it is not there before either"
+    if measured.verdict == "same":
+        return "not reproduced", f"published as gone; {_NO_DIFFERENCE}"
     if after > before:
         return "opposite", "published as gone; it grows"
     if after <= _GONE * before:
@@ -223,10 +228,10 @@ def _no_difference(claim: Claim, measured: Measured) -> tuple[Call, str]:
     """``same`` refutes what its interval leaves out; a smaller claim it could not have seen."""
     percent, interval = published_percent(claim), measured.interval_percent
     if percent is None or interval is None or not _same_scale(claim, measured):
-        return "not reproduced", "no difference beyond the noise floor"
+        return "not reproduced", _NO_DIFFERENCE
     if interval[0] <= percent <= interval[1]:
         return "not measurable here", f"{percent:+.2g} % lies within the measured confidence interval"
-    return "not reproduced", "no difference beyond the noise floor"
+    return "not reproduced", _NO_DIFFERENCE
 
 
 def _same_scale(claim: Claim, measured: Measured) -> bool:

@@ -136,8 +136,7 @@ class Explainer:
     def held(self, rows: Sequence[CellResult]) -> tuple[CellResult, ...]:
         """The ``rows``, held against what they would be with the system calls of the baseline."""
         found = [self._held(row) if row.patched_label else row for row in rows]
-        undecided = {_cell(row): w for row in found for w in row.warnings if isinstance(w, MixedCalls | Deferred)}
-        return tuple(_beside(row, undecided.get(_cell(row))) for row in found)
+        return beside(found, found)
 
     def _held(self, row: CellResult) -> CellResult:
         case = self._experiment.cases[self._cases[row.case]]
@@ -196,6 +195,12 @@ class Explainer:
         return idling.told(found, *self.sides(row))
 
 
+def beside(rows: Sequence[CellResult], known: Sequence[CellResult]) -> tuple[CellResult, ...]:
+    """``rows`` without their verdicts where the instructions of their case, among the ``known``, decide nothing."""
+    undecided = {_cell(row): w for row in known for w in row.warnings if isinstance(w, MixedCalls | Deferred)}
+    return tuple(_beside(row, undecided.get(_cell(row))) for row in rows)
+
+
 def _beside(row: CellResult, instructions: MixedCalls | Deferred | None) -> CellResult:
     """A count of a case whose ``instructions`` decide nothing, as they are; None: they may."""
     if instructions is None:
@@ -203,8 +208,8 @@ def _beside(row: CellResult, instructions: MixedCalls | Deferred | None) -> Cell
     return deferred.beside(row, instructions) if isinstance(instructions, Deferred) else calls.beside(row, instructions)
 
 
-def _cell(row: CellResult) -> tuple[str, str, str]:
-    return row.case, row.mitigations, row.patched_label
+def _cell(row: CellResult) -> tuple[str, str, str, str]:
+    return row.case, row.mitigations, row.baseline_label, row.patched_label
 
 
 def places(names: Iterable[str]) -> dict[str, int]:

@@ -36,7 +36,7 @@ from kdelta.model import (
     Word,
 )
 from kdelta.results import calls, deferred
-from kdelta.results.explain import between
+from kdelta.results.explain import beside, between
 from kdelta.results.placed import held as kept_by_placement
 from kdelta.results.placed import shared_cpus
 from kdelta.results.types import CellName, FunctionDiff, Sweep, SweepPoint, SweepStep
@@ -87,6 +87,7 @@ def sweeps(
         neighbours[cell.case, cell.mitigations, cell.metric].append(cell)
     for index, case in enumerate(experiment.cases):
         for mitigations in experiment.mitigations:
+            counted: Sequence[CellResult] = ()  # the instructions, which stand before what is of the same calls
             for metric in metrics.get(case.workload, ()):
                 boots = table.get((index, mitigations, metric.name))
                 if boots is None or not metric.primary:
@@ -97,6 +98,8 @@ def sweeps(
                     stopped = case.workload in endless
                     adjacent = neighbours.get((case.name, mitigations, metric.name), [])
                     cells = _held(experiment, adjacent, labels, mine, case, stopped)
+                    counted = cells if metric.name == work.INSTRUCTIONS else counted
+                    cells = beside(cells, counted)
                     floor = floor_of(floors, case.name, metric.name) or 0.0
                     steps = _exact_steps(cells, labels, floor)
                     steps = _explained(steps, metric.name, labels, mine, placed) if causes else steps
@@ -121,7 +124,7 @@ def _held(
     seeds: Mapping[int, Sequence[Profile]],
     case: Case,
     endless: bool,
-) -> list[CellResult]:
+) -> Sequence[CellResult]:
     """The ``cells`` of ``case``, held against what they would be with the system calls of the version before."""
     found = []
     for cell in cells:
@@ -299,7 +302,8 @@ def _timed_steps(
     if _shared_blocks(values) < MIN_PAIRS:
         return ()
     logs = bool(np.nanmin(values) > 0)
-    scaled = np.log(values) if logs else values / (float(np.nanmean(np.abs(values))) or 1.0)
+    mean = float(np.nanmean(np.abs(values))) or 1.0
+    scaled = np.log(values) if logs else values / mean
     # the same data give the same steps, however often they are reported
     rng = np.random.default_rng([experiment.seed, zlib.crc32(repr(cell).encode())])
     steps = find_steps(scaled, rng)
@@ -311,9 +315,14 @@ def _timed_steps(
             first=experiment.kernels[present[step.index]].label,
             baseline=before,
             patched=after,
-            effect_percent=100.0 * (float(np.expm1(step.effect)) if logs else step.effect),
+            effect_percent=100.0 * float(np.expm1(step.effect)) if logs else _of_level(step.effect * mean, before),
             verdict=_word(step.effect > 0, better),
             p_value=step.p,
         )
         for step, before, after in zip(steps, levels, levels[1:], strict=False)
     )
+
+
+def _of_level(change: float, before: float) -> float:
+    """A change in percent of the level before it; infinite from 0."""
+    return max(-100.0, 100.0 * change / before) if before > 0 else math.copysign(math.inf, change)

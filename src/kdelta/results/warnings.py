@@ -94,10 +94,10 @@ class Layout(Warn, frozen=True):
 
 
 class Explained(Warn, frozen=True):
-    """What counts say of a row in time. Changes are in percent, by name, the largest first; fewer is cheaper.
+    """What counts say of a row in time. Changes are in percent (infinite: from 0), by name, the largest first.
 
-    ``word``: the verdict on the time. ``along``: counts that changed the same way; ``against``: the other way;
-    ``still``: those that are the same. ``floor_percent``: the smallest change of the time that could be told.
+    Fewer is cheaper. ``word``: the verdict on the time. ``along``: counts that changed the same way; ``against``: the
+    other way; ``still``: those that are the same. ``floor_percent``: the smallest change of the time that is told.
     """
 
     code: ClassVar[str] = "explained"

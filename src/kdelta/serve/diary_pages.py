@@ -12,8 +12,7 @@ from starlette.responses import Response
 from kdelta.kernel import excerpts
 from kdelta.model.diary import Triage, WatchedState
 from kdelta.report import findings as findings_text
-from kdelta.report import rewritten
-from kdelta.report.figures import effect, interval
+from kdelta.report import rewritten, steps
 from kdelta.results import findings
 from kdelta.serve import lists, page
 from kdelta.serve.results import Sweeps
@@ -42,7 +41,7 @@ class DiaryPages:
             states=get_args(Triage),
             chosen={"state": chosen},
             empty=not known,
-            figure=lambda step: f"{effect(step.effect_percent)} {interval(step.interval_percent, True)}".strip(),
+            figure=steps.figure,
         )
 
     def findings(self, request: Request) -> Response:

@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from kdelta.model import Experiment
-from kdelta.report.figures import effect
+from kdelta.report import steps
 from kdelta.report.scrub import clean
 from kdelta.results import labels, outcomes
 from kdelta.serve import checks, compared, lists, page, trend
@@ -93,7 +93,7 @@ class HistoryPages:
     def _steps(self, case: str, metric: str) -> dict[str, str]:
         """Announced steps of a case, by the first kernel behind each."""
         return {
-            step.first: f"step at {step.first}: {effect(step.effect_percent)}, {step.state} {step.note}"
+            step.first: f"step at {step.first}: {steps.figure(step)}, {step.state} {step.note}"
             for step in self._store.steps()
             if (step.case, step.metric) == (case, metric)
         }

@@ -143,21 +143,23 @@ def _grid(text: str, workload: Workload, rest: str) -> list[Case]:
         axes[knob] = values
     if (count := math.prod(map(len, axes.values()))) > _MOST_CASES:
         raise UserError(f"case {text[:80]!r}: a grid of {count} cases; at most {_MOST_CASES} are named at once")
-    return [workload.case(dict(zip(axes, values, strict=True))) for values in itertools.product(*axes.values())]
+    found = [workload.case(dict(zip(axes, values, strict=True))) for values in itertools.product(*axes.values())]
+    return [msgspec.structs.replace(case, own_tasks=True) for case in found] if _TASKS in axes else found
 
 
 def on_every_cpu(cases: Sequence[Case], catalogue: Mapping[str, Workload], cpus: int) -> tuple[Case, ...]:
-    """``cases`` of a guest of several CPUs: those that take a number of tasks and leave it at one have one a CPU."""
+    """``cases`` of a guest of several CPUs: those that take a number of tasks and do not say it have one a CPU."""
 
     def spread(case: Case) -> Case:
         workload = catalogue.get(case.workload)
-        if workload is None or case.params.get(_TASKS) != workload.params[_TASKS].default_text:
+        if workload is None or case.own_tasks or case.params.get(_TASKS) != workload.params[_TASKS].default_text:
             return case
         most = workload.params[_TASKS].max or cpus
         wider = workload.case({**case.params, _TASKS: str(min(cpus, most))})
         return msgspec.structs.replace(case, params=wider.params, label=wider.label)
 
-    return tuple(case if _TASKS not in case.params else spread(case) for case in cases)
+    found = (case if _TASKS not in case.params else spread(case) for case in cases)
+    return tuple({case.name: case for case in found}.values())  # one that says as many by itself is the same
 
 
 def of_suite(suite: suites.Suite, catalogue: Mapping[str, Workload], missing_ok: bool = False) -> list[Case]:

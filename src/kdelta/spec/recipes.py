@@ -224,10 +224,11 @@ def obstacle(claim: Claim, recipe: Recipe, setting: Setting) -> str:
         return f"needs {claim.arch} kernels: name them with --baseline and --patched"
     if claim.selftests:
         return "" if setting.built else "needs kernels built from source, whose selftests belong to them"
+    if setting.mode == "timed" and not in_time(claim):
+        does = "sees functions" if claim.function else "counts instructions"
+        return f"needs exact mode, which {does}: leave out --timed"
     if claim.cores > 1:
         return _contended(claim, setting)
-    if claim.function and setting.mode == "timed":
-        return "needs exact mode, which sees functions: leave out --timed"
     if setting.mode == "exact" and not claim.exact:
         return "needs times or memory figures, which exact mode does not measure: add --timed"
     return ""

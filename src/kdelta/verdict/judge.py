@@ -31,6 +31,7 @@ from kdelta.verdict.pairing import (
     partly,
     values_of,
 )
+from kdelta.verdict.warnings import FromZero
 from kdelta.verdict.words import ALPHA, DELTA_PERCENT, cell_warnings, with_need, word
 
 Floats = NDArray[np.float64]
@@ -217,8 +218,8 @@ def _timed(
     values_a, values_b = values_of(used.a), values_of(used.b)
     d, logs = counts.differences(values_a, values_b)
 
-    def percent(x: float) -> float:
-        return 100.0 * (float(np.expm1(x)) if logs else x)
+    def percent(x: float) -> float | None:
+        return 100.0 * float(np.expm1(x)) if logs else _of_baseline(x, values_a, values_b)
 
     shown = replace(blank, boots=(n, n), baseline=exact.median(values_a), patched=exact.median(values_b))
     refused = no_verdict(metric, used, index, looks)
@@ -230,8 +231,10 @@ def _timed(
     plan = sequential.plan(looks, ALPHA)
     look = paired.look(d, plan.two_sided[index], plan.one_sided[index], limit)
     called = word(int(look.call), metric.better)
+    low, high = percent(float(look.low)), percent(float(look.high))
     warnings = (
         *cell_warnings(look, called, delta, limit, logs),
+        *((FromZero(shown.patched or 0.0),) if low is None and called != "same" else ()),
         *dropped(pairs),
         *_design(used, d, values_a, values_b),
         *_layouts(experiment, blank.patched_label, used, d),
@@ -239,7 +242,7 @@ def _timed(
     result = replace(
         shown,
         effect_percent=percent(float(look.effect)),
-        interval_percent=(percent(float(look.low)), percent(float(look.high))),
+        interval_percent=None if low is None or high is None else (low, high),
         verdict=called,
         p_value=float(sequential.sequential_p(float(look.p), looks, index)),
         warnings=warnings,
@@ -253,6 +256,19 @@ def _timed(
         },
     )
     return with_need(result) if called == "inconclusive" else result
+
+
+def _of_baseline(x: float, a: Floats, b: Floats) -> float | None:
+    """A difference relative to the mean level in percent of the baseline, of which all is 100; None where that is 0.
+
+    Of figures below 0 there is no such part: relative to the mean level.
+    """
+    if min(a.min(), b.min()) < 0:
+        return 100.0 * x
+    baseline = exact.median(a)
+    if not baseline:
+        return None if x else 0.0
+    return max(-100.0, 100.0 * x * float(np.mean([*a, *b])) / max(baseline, float(np.mean(a))))
 
 
 def _layouts(experiment: Experiment, patched: str, used: Pairs, d: Floats) -> tuple[Warn, ...]:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import math
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -103,6 +104,17 @@ def test_a_cell_that_hung_is_measured_again_once(
     assert run(argv) == 0
     assert sweeps() == 2
     assert "measured again" not in capsys.readouterr().err
+
+
+def test_a_step_from_zero_is_told_by_what_it_is_now_and_has_no_percentage_in_json() -> None:
+    """It was announced as "-", and ``Infinity`` is no JSON."""
+    made = Step(
+        key="k" * 32, case="lseek", metric="transfers", last="6.12", first="7.0", effect_percent=math.inf, patched=3.0,
+        verdict="regressed", because="", experiment="e", announced_at="",
+    )  # fmt: skip
+    assert "lseek: transfers now 3 (R)" in layout.announced([made], [], 1)
+    (told,) = json.loads(layout.to_json([made]), parse_constant=pytest.fail)["steps"]
+    assert (told["effect_percent"], told["patched"]) == (None, 3.0)
 
 
 def test_what_becomes_of_a_step_is_said_and_kept(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,11 +11,13 @@ from typing import Any, cast
 import pytest
 from msgspec.structs import replace
 
-from kdelta.experiment import runner
+from kdelta.attribution.exact import exact_metrics
+from kdelta.experiment import recalled, runner
 from kdelta.model import (
     Annotations,
     BootResult,
     Case,
+    Definition,
     Experiment,
     Kernel,
     PlannedBoot,
@@ -99,7 +101,7 @@ class Bench:
             machine={},
             undecided=lambda _blocks: (),
             identity=lambda plan: f"{experiment.kernels[plan.kernel].image_sha256}/{plan.block}/{self.version}",
-            recall=self.store.identical if reuse else None,
+            recall=recalled.recalling(self.store, experiment) if reuse else None,
             gaps=True,
         )
         runner.execute(job, self.store, Quiet())
@@ -115,6 +117,18 @@ def run(bench: Bench, experiment: Experiment, **options: bool) -> list[tuple[str
     bench.store.create(experiment)
     bench.run(experiment, **options)
     return sorted(bench.made)
+
+
+def test_boots_whose_figures_were_divided_otherwise_are_made_again(bench: Bench, store: Store) -> None:
+    """``parts_per_op`` of a workload's TOML file is in no guest: 100 instructions a part stood beside 10 of the new."""
+
+    def in_parts(name: str, parts: int) -> Experiment:
+        return sweep(name, "a", definitions={"pipe": Definition(metrics=exact_metrics("lookup", parts))})
+
+    assert len(run(bench, in_parts("one", 1))) == 3
+    assert len(run(bench, in_parts("again", 1))) == 0
+    assert len(run(bench, in_parts("other", 10))) == 3
+    assert len(run(bench, in_parts("others", 10))) == 0
 
 
 def test_a_version_added_later_is_the_only_one_measured(bench: Bench, store: Store) -> None:

@@ -14,7 +14,7 @@ from kdelta.model import ExperimentResult, FunctionDelta
 from kdelta.report import charts, curves, svg
 from kdelta.report.figures import absolute, count
 from kdelta.report.view import build
-from kdelta.results.types import CellName, FunctionDiff
+from kdelta.results.types import CellName, FunctionDiff, Scaling, ScalingLine
 from unit.report.report_samples import cell, experiment, timed
 
 PATCHED = "6.12.118+0001-sys-think-in-getppid"
@@ -52,6 +52,15 @@ def test_bars_of_functions_have_figures_that_fit_and_no_exponent(size: float) ->
     axis = sorted((float(one.get("x") or 0), len(one.text or "")) for one in ticks if one.get("text-anchor"))
     assert len(axis) > 1
     assert all(right - left > _WIDE * (a + b) / 2 for (left, a), (right, b) in pairwise(axis))
+
+
+def test_only_a_rate_is_called_throughput() -> None:
+    """Instructions over the number of tasks were "Throughput of all tasks together"."""
+    for unit, said in (("ops/s", "Throughput"), ("instructions/op", ""), ("ns", "")):
+        cell = CellName(case="path_lookup", metric="m")
+        line = ScalingLine(kernel="7.0", points=((1, 4.0), (2, 5.0)))
+        figure = curves.scaling(Scaling(cell=cell, unit=unit, lines=(line,)), 0)
+        assert figure is not None and figure.caption.partition(" ")[0] == said
 
 
 def test_a_scale_says_where_twice_as_high_is_not_twice_as_much() -> None:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from msgspec.structs import replace
 from rich.cells import cell_len
@@ -65,6 +67,28 @@ def test_a_last_version_that_tells_nothing_against_the_first_has_no_figure() -> 
 def test_what_is_zero_on_every_version_is_as_before() -> None:
     """Transfers of lseek(2) on several CPUs: ". ." and no sign in the last column, which the key does not have."""
     assert row(terminal.render(view(swept("syscalls/lseek", (0.0,) * 4))), "lseek")[-4:] == ["."] * 4
+
+
+def test_a_figure_that_is_back_where_it_was_is_as_before() -> None:
+    """Up and back to the very same count was "+.01", the last version against the first."""
+    assert row(terminal.render(view(swept("syscalls/stat", (100.0, 150.0, 150.0, 100.0)))), "stat")[-1] == "."
+
+
+def from_zero() -> Sweep:
+    """Transfers that are none on the first two versions."""
+    moved = swept("syscalls/stat", (0.1, 0.1, 3.0, 3.1))
+    points = tuple(replace(one, value=0.0) for one in moved.points[:2]) + moved.points[2:]
+    first = replace(moved.steps[0], baseline=0.0, effect_percent=math.inf)
+    return replace(moved, points=points, steps=(first, *moved.steps[1:]))
+
+
+def test_a_step_from_zero_says_what_it_is_now_and_may_be_the_largest() -> None:
+    """It was "-  (R)", and the headline's largest step the one of 3.3 % behind it."""
+    text = terminal.render(view(from_zero()))
+    assert "Largest: syscalls/stat on 7.0.13 now 3" in " ".join(text.split())
+    assert "syscalls/stat: instructions, 7.0.13: now 3 (R)" in text
+    alone = terminal.render(view(from_zero(), others=0))
+    assert "now 3  (R)" in alone and " -  (R)" not in alone
 
 
 def test_a_version_that_was_not_booted_yet_is_no_failed_one() -> None:

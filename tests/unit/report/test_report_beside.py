@@ -24,7 +24,7 @@ def time(word: str | None, percent: float) -> CellResult:
     return cell("open", "latency_p50", verdict=word, effect_percent=percent, primary=True, patched_label="7.0")
 
 
-def count(metric: str, word: str | None, percent: float) -> CellResult:
+def count(metric: str, word: str | None, percent: float | None) -> CellResult:
     return cell("open", metric, unit=f"{metric}/op", verdict=word, effect_percent=percent, patched_label="7.0")
 
 
@@ -39,7 +39,7 @@ def told(timed: CellResult, *counts: CellResult) -> str:
     return "; ".join(map(sentence, row.warnings))
 
 
-SAID = {
+SAID: dict[str, tuple[CellResult, list[tuple[str, str, float | None]]]] = {
     "layout of the code": (time("regressed", 3.0), [("instructions", "same", 0.1), ("locked", "same", 0.0)]),
     "although instructions -2.0 %": (time("regressed", 3.0), [("instructions", "improved", -2.0)]),
     "and so locked +23.6 %": (time("regressed", 12.0), [("instructions", "same", 0.9), ("locked", "regressed", 23.6)]),
@@ -48,6 +48,8 @@ SAID = {
     "is the same, but instructions -9.0 %": (time("same", 0.1), [("instructions", "improved", -9.0)]),
     "more boots would tell": (time("inconclusive", -1.0), [("instructions", "improved", -9.0)]),
     "is undecided; instructions the same": (time(None, -1.0), [("instructions", "same", 0.0)]),
+    "and so locked from 0": (time("regressed", 30.0), [("instructions", "same", 0.1), ("locked", "regressed", None)]),
+    "although locked from 0": (time("improved", -3.0), [("locked", "regressed", None)]),
     "though locked -4.0 %": (
         time("regressed", 9.0),
         [("instructions", "regressed", 8.0), ("locked", "improved", -4.0)],

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kdelta.model import UNBOOTED, Case, ExperimentResult, MachineOptions, Remark, plans
-from kdelta.report import functions, mail, markdown, prose, registry, sections, terminal
+from kdelta.model import UNBOOTED, Because, Case, ExperimentResult, MachineOptions, Remark, plans
+from kdelta.report import behind, functions, mail, markdown, prose, registry, sections, terminal
 from kdelta.report import html as page
 from kdelta.report.terminal import render
 from kdelta.report.view import Options, View, build
@@ -136,6 +136,19 @@ def test_a_cell_whose_two_accounts_disagree_says_so_and_asks_for_no_boots() -> N
     assert item.sentence.startswith("inconclusive: REP counted once: -0.44 %; counted per 8 bytes moved: -2.05 %")
     assert "boots do not change that" in item.sentence and "unknown" not in item.sentence
     assert not item.notes, "said once"
+
+
+def test_what_has_a_verdict_never_reads_as_no_difference() -> None:
+    """One instruction more of 100,000 of a case without a noise floor was "0.00 %  (R)", and so the answer."""
+    figures = {"baseline": 100_000.0, "patched": 100_001.0, "effect_percent": 0.001, "interval_percent": (0.001, 0.001)}
+    functions = Because(changed=(("vfs_read", 1.0), ("fput", -0.04)))
+    row = cell("mine", "instructions", unit="instructions/op", verdict="regressed", because_line=functions, **figures)
+    called, same = (replace(exact()[0], results=(one,)) for one in (row, replace(row, verdict="same")))
+    text = " ".join(terminal.render(build(called, options=Options(causes=True))).split())
+    assert "+0.001 % exact (R)" in text and "mine: +0.001 %, because of vfs_read (+1)" in text
+    assert "vfs_read +1, fput -0.04" in text
+    assert behind.text("instructions", (), functions, 0.001).startswith("+0.001 %: vfs_read")
+    assert " 0.00 % exact =" in " ".join(terminal.render(build(same)).split())
 
 
 def test_a_state_is_a_word_and_never_a_number() -> None:

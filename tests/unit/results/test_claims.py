@@ -76,6 +76,23 @@ def test_a_count_is_called_no_time_where_it_is_opposite() -> None:
     assert answer.why == "published as slower, measured as faster"
 
 
+@pytest.mark.parametrize("figures", ["before = 5\nafter = 0\n", "before = 0\nafter = 3\n", "before = 0\n"])
+@pytest.mark.parametrize("after", [4.999, 5.001])
+def test_what_is_the_same_is_no_rise_nor_fall_of_what_vanishes_or_is_new(figures: str, after: float) -> None:
+    """It was "opposite: published as gone; it grows", or "same direction", by what the noise floor had called noise."""
+    share = f"case = 'pipe'\nfunction = 'f'\n{figures}unit = '% of kernel instructions'\n"
+    answer = judged(share, before=5.0, after=after, verdict="same")
+    assert answer.call == "not reproduced" and "no difference beyond the noise floor" in str(answer.why)
+
+
+@pytest.mark.parametrize("cores", [1, 4])
+def test_a_claim_in_instructions_is_not_answered_by_time(cores: int) -> None:
+    """Of 5 % fewer instructions a time that rose by 4 % made "opposite: published as less, measured as more"."""
+    recipe = recipe_with(f"case = 'pipe'\npercent = -5\nunit = 'instructions'\ncores = {cores}\n")
+    told = recipes.obstacle(recipe.claims[0], recipe, Setting(mode="timed", cores=8, accel="kvm"))
+    assert told == "needs exact mode, which counts instructions: leave out --timed"
+
+
 def test_no_difference_beyond_the_floor_is_not_reproduced() -> None:
     answer = judged(SLOWER, before=100.0, after=100.2, verdict="same", interval_percent=(-0.4, 0.8))
     assert answer.call == "not reproduced"

@@ -9,9 +9,9 @@ import pytest
 from msgspec.structs import replace
 
 from kdelta.errors import UserError
-from kdelta.model import CellResult, ExperimentResult, State
+from kdelta.model import CellResult, ExperimentResult, State, plans
 from kdelta.results import gates
-from kdelta.verdict import CellData, Observation, judge
+from kdelta.verdict import CellData, Observation, judge, open_cells
 from unit.verdict.verdict_cells import COUNT, RATE, TIME, boots, experiment, noisy, one
 
 SLOWER = one(*noisy(20, 0.1), metric=TIME)
@@ -27,6 +27,28 @@ def test_a_regression_of_at_least_that_size_closes_it() -> None:
     assert line.startswith(f"{SLOWER.case} {SLOWER.patched_label} +") and line.endswith(" %")
     assert gates.hits(result(SLOWER), gates.parse("regressed:50%")) == []
     assert gates.hits(result(FASTER), gates.parse("regressed")) == []
+
+
+def test_many_regressions_of_many_cells_go_on_until_they_close_it() -> None:
+    """Ten facts of five seeds among 160 cells were ten times "(R)", and exit code 0."""
+
+    def measured(seeds: int) -> list[CellData]:
+        sides = [(case, kernel, 105.0 if kernel and case < 10 else 100.0) for case in range(160) for kernel in (0, 1)]
+        return [
+            CellData(case=case, metric="instructions", kernel=kernel, boots=boots([value] * seeds, kernel))
+            for case, kernel, value in sides
+        ]
+
+    asked = experiment(mode="exact", looks=(5, 8), cases=160)
+    gated = replace(asked, plan=plans.Compare(gated=True))
+    metrics = {"pipe": (COUNT,)}
+    five, eight = (judge(gated, measured(seeds), {}, metrics) for seeds in (5, 8))
+    assert sum(row.verdict == "regressed" for row in five) == 10
+    assert gates.hits(result(*five), gates.Gate()) == [] and gates.weak(result(*five), gates.Gate()) == 10
+    assert open_cells(asked, measured(5), {}, metrics) == ()
+    assert {cell.case for cell in open_cells(gated, measured(5), {}, metrics)} == set(range(10))
+    assert len(gates.hits(result(*eight), gates.Gate())) == 10 and gates.weak(result(*eight), gates.Gate()) == 0
+    assert open_cells(gated, measured(8), {}, metrics) == ()
 
 
 def test_failed_selftests_close_it_whatever_the_figures() -> None:

@@ -90,6 +90,33 @@ def test_a_lock_that_moves_less_is_told_where_all_transfers_are_the_same(tmp_pat
     assert told["verdict"] == "improved" and told["interval_percent"][1] < -70
 
 
+def test_lines_have_no_verdict_where_the_program_makes_other_calls(tmp_path: Path) -> None:
+    """Of a program that called five times as often by chance, the lines of those calls "move more often"."""
+
+    def calls(chance: random.Random, side: int) -> dict[str, float]:
+        return {"tasklist_lock": (2.0, 10.0)[side] + 0.1 * chance.random(), "line": 9.0}
+
+    def counted(run: RunResult, side: int, block: int) -> RunResult:
+        made = (20, 100)[side] + (side and block % 2)
+        instructions = replace(run.series[0], values=(50.0 * made / 20,))
+        spent = (50 * made * OPS // 20, 0, 0, 0, 0, 0, 0)
+        assert run.profile is not None
+        profile = replace(run.profile, functions={"do_exit": spent}, total=spent, called={"access": made})
+        return replace(run, series=(instructions, *run.series[1:]), profile=profile)
+
+    with _store(tmp_path, calls, seeds=0) as store:
+        chance = random.Random(1)
+        for block in range(SEEDS):
+            for side in (0, 1):
+                run = counted(_run(calls(chance, side)), side, block)
+                store.save_boot("e1", boot(block, side, kernel_index=side, runs=(run,)))
+        assert line_verdicts.changed(line_verdicts.of(store.experiment("e1"), store)), "by themselves they have one"
+        result, detail = answer.result(store, "e1")
+    assert {row.verdict for row in result.results if row.metric in ("instructions", "transfers")} == {"inconclusive"}
+    assert result.counts == ()
+    assert "improved" not in str(detail.moved) and "regressed" not in str(detail.moved)
+
+
 def _noise(chance: random.Random, side: int) -> dict[str, float]:
     """Lines that vary by a fifth, whichever the side."""
     return {f"line{n}": (9 + 0 * side) * chance.lognormvariate(0, 0.2) for n in range(12)}

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -21,6 +22,7 @@ from kdelta.model import (
     ExperimentResult,
     Gap,
     Kernel,
+    MachineOptions,
     Metric,
     Mode,
     MovedLine,
@@ -34,7 +36,7 @@ from kdelta.results.types import Detail, Sweep
 from kdelta.results.versions import Version, gaps_in
 from kdelta.results.warnings import StepDetectable, StepStrings, StepUnseen
 from kdelta.verdict import CellData, Observation
-from kdelta.verdict.warnings import MixedAccounts, MixedCalls, TooFewSeeds, WithinFloor
+from kdelta.verdict.warnings import CallsBeside, MixedAccounts, MixedCalls, TooFewSeeds, WithinFloor
 
 INSTRUCTIONS = Metric(name="instructions", unit="instructions/op", better="lower", primary=True)
 LOADS = Metric(name="loads", unit="loads/op", better="lower")
@@ -160,6 +162,20 @@ def test_a_program_that_makes_other_calls_has_no_step_and_its_whole_change_says_
     assert sweep([[1000.0] * 5, [5000.0] * 5], seeds={0: [profile(f=1000)], 1: [profile(f=5000)]}).whole is None
 
 
+def test_what_crosses_between_cpus_has_no_step_where_the_program_makes_other_calls() -> None:
+    """As in a comparison, where every count of the case falls with its instructions."""
+
+    def run(calls: int) -> Profile:
+        return replace(profile(vfs_access=50 * calls), called={"access": calls})
+
+    transfers = Metric(name="transfers", unit="transfers/op", better="lower", primary=True)
+    data = cells([[1000.0] * 5, [5000.0] * 5]) + cells([[3.0] * 5, [21.0] * 5], "transfers")
+    several = replace(experiment(2), machine=MachineOptions(smp=4))
+    seeds = {(0, "default"): {0: [run(20), run(20)], 1: [run(100), run(101)]}}
+    for found in sweeps(several, data, {}, {"pipe": (INSTRUCTIONS, transfers)}, seeds):
+        assert (found.steps, isinstance(found.points[1].unseen, MixedCalls | CallsBeside)) == ((), True)
+
+
 def test_a_step_names_the_functions_of_the_versions_around_it() -> None:
     before, after = profile(vfs_read=60, pipe_read=40), profile(vfs_read=60, pipe_read=70, new_one=5)
     found = sweep([[100.0] * 5, "lost", [135.0] * 5], seeds={0: [before], 2: [after]})
@@ -221,6 +237,12 @@ def test_times_in_fewer_than_eight_blocks_are_points_without_steps() -> None:
 def test_the_same_times_give_the_same_steps_however_often_they_are_read() -> None:
     figures = blocks_of([100, 101, 103, 104, 108], 8, seed=3)
     assert sweep(figures, metric=RATE, mode="timed") == sweep(figures, metric=RATE, mode="timed")
+
+
+def test_figures_that_vanish_and_come_from_nothing_have_a_percentage_of_what_was_there() -> None:
+    """ "-200.00 %" and "+200.00 %": relative to the mean of both."""
+    gone, new = (sweep([[a] * 8, [b] * 8], metric=RATE, mode="timed").steps for a, b in ((5.0, 0.0), (0.0, 5.0)))
+    assert [step.effect_percent for step in (*gone, *new)] == [-100.0, math.inf]
 
 
 def test_a_timed_gap_shifts_no_step() -> None:

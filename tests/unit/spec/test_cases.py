@@ -55,6 +55,15 @@ def test_a_case_that_takes_tasks_has_one_on_each_of_several_cpus_unless_it_says_
     assert found[0].params["tasks"] == "8"
 
 
+def test_one_task_that_is_asked_for_is_one_on_several_cpus_too(shipped: dict[str, Workload]) -> None:
+    """``tasks=1|2|4`` on 4 CPUs was the case of four tasks twice, under one name, and none of one."""
+    found = on_every_cpu(parse_case("path_lookup:tasks=1|2|4", shipped), shipped, 4)
+    assert [case.params["tasks"] for case in found] == ["1", "2", "4"]
+    assert [case.name for case in found] == ["path_lookup", "path_lookup:tasks=2", "path_lookup:tasks=4"]
+    both = [case for text in ("path_lookup", "path_lookup:tasks=4") for case in parse_case(text, shipped)]
+    assert [case.name for case in on_every_cpu(both, shipped, 4)] == ["path_lookup:tasks=4"]
+
+
 def test_sizes_and_switches_have_one_canonical_form(shipped: dict[str, Workload]) -> None:
     assert parse_case("pipe:message=64K", shipped) == parse_case("pipe:message=65536", shipped)
     assert parse_case("pidfd_open:held=yes", shipped) == parse_case("pidfd_open:held=1", shipped)

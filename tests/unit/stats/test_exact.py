@@ -34,6 +34,25 @@ def test_one_seed_that_differs_makes_it_noise() -> None:
     assert later.finished and later.call == paired.LOWER and later.n == 8
 
 
+def test_what_is_the_same_is_not_so_in_the_middle_alone() -> None:
+    """10 or 1000 where the other kernel counts 100 was "as many instructions", with an interval from -90 to +900 %."""
+    for at in (range(10), range(0, 20, 2), (0, 2, 3, 4, 5, 6, 7, 9, 13, 15)):
+        either = [1000.0 if seed in at else 10.0 for seed in range(20)]
+        for a, b in (([100.0] * 20, either), (either, [100.0] * 20)):
+            result = look(a, b)
+            assert result.finished and result.call == paired.UNDECIDED, result
+    close = [10_025.0 if seed % 2 else 9_975.0 for seed in range(20)]
+    assert look([10_000.0] * 20, close).call == paired.SAME
+
+
+@given(st.lists(st.tuples(*[st.sampled_from([10.0, 99.0, 100.0, 101.0, 130.0, 1000.0])] * 2), min_size=8, max_size=20))
+def test_the_interval_of_what_is_the_same_holds_nothing_far(pairs: list[tuple[float, float]]) -> None:
+    a, b = ([side for side, _ in pairs], [side for _, side in pairs])
+    result = look(a, b)
+    if result.call == paired.SAME and result.low is not None and result.high is not None:
+        assert -2.0 <= result.low <= result.high <= 2.0
+
+
 def test_seeds_beyond_a_look_are_not_peeked_at() -> None:
     a, b = [100.0 + i % 3 for i in range(11)], [101.0 + i % 2 for i in range(11)]
     assert look(a, b) == look(a[:8], b[:8])

@@ -152,6 +152,16 @@ def test_zeros_are_compared_relative_to_the_mean_level() -> None:
     assert nothing.verdict == "same" and nothing.effect_percent == 0.0
 
 
+def test_what_vanishes_is_a_hundred_percent_less_and_what_comes_from_nothing_has_none() -> None:
+    """A dentry an object that is no longer there was "-200.00 %", one that is new "+200.00 %"."""
+    gone, new = one([1.0] * 20, [0.0] * 20), one([0.0] * 20, [1.0] * 20)
+    assert (gone.verdict, gone.effect_percent, gone.interval_percent) == ("improved", -100.0, (-100.0, -100.0))
+    assert (new.verdict, new.effect_percent, new.interval_percent) == ("regressed", None, None)
+    assert "from-zero" in codes(new)
+    some = one([10.0, 11.0] * 10, [0.0, 1.0] * 10)
+    assert some.effect_percent == pytest.approx(-100 * 10 / 10.5)
+
+
 def grid(seed: int, cases: int, effect: Callable[[int], float], n: int = 20) -> list[CellData]:
     rng = np.random.default_rng(seed)
     return [
