@@ -96,8 +96,10 @@ def choose(
     )
 
 
-def other_ways(reach: Reach, hosts: Collection[str], chosen: Collection[str], most: int) -> list[str]:
-    """At most ``most`` cases beside ``chosen`` that take a way through ``hosts`` which none of these takes.
+def other_ways(
+    reach: Reach, hosts: Collection[str], chosen: Collection[str], among: Collection[str], most: int
+) -> list[str]:
+    """At most ``most`` cases ``among`` some that take a way through ``hosts`` which none of ``chosen`` takes.
 
     Ways are told apart by whole instructions a call: a branch taken otherwise is another number of them, mostly. Of the
     cases that take one the quickest stands for it; first those that spend the largest share in ``hosts``.
@@ -105,7 +107,7 @@ def other_ways(reach: Reach, hosts: Collection[str], chosen: Collection[str], mo
     known = {way for row in reach.rows if row.case in chosen for way in _exact_ways(row, hosts)}
     found: dict[_Way, Row] = {}
     for row in sorted(reach.rows, key=lambda row: (row.elapsed_s, row.case)):
-        for way in _exact_ways(row, hosts) - known if row.case not in chosen else ():
+        for way in _exact_ways(row, hosts) - known if row.case in among else ():
             found.setdefault(way, row)
     rows = {row.case: row for row in found.values()}
     return sorted(rows, key=lambda case: (-rows[case].share(hosts), case))[:most]

@@ -163,12 +163,13 @@ def _turned(
 ) -> tuple[knobs.Turned, ...]:
     """Cases beside ``cases``, with a knob otherwise or on another way: no time is asked for them but what is left."""
     usual = [case for case in cases if case.cgroup == "root" and not case.pressure]
-    by_name, chosen = {case.name: case for case in asked.cases}, [case.name for case in cases]
+    chosen = [case.name for case in cases]  # of others no programs: their counts vary, which seldom decides anything
+    repeating = {case.name: case for case in asked.cases if asked.workloads[case.workload].counted is None}
 
     def others(names: Collection[str]) -> list[Case]:
         hosts = {host for one in found.changes if one.name in names for host in one.hosts} - reach.interrupting
-        ways = selection.other_ways(reach, hosts, chosen, _OTHER_WAYS)
-        return [by_name[name] for name in ways if name in by_name]
+        ways = selection.other_ways(reach, hosts, chosen, repeating.keys() - {*chosen}, _OTHER_WAYS)
+        return [repeating[name] for name in ways]
 
     return knobs.search(
         kernels, found.changes, usual, asked.setup, progress, lambda: asked.over() or asked.left_s() <= 0, others

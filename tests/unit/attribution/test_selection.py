@@ -94,5 +94,8 @@ def test_other_ways_are_told_apart_by_single_instructions_and_the_quickest_case_
         row("jumped", fdget=(0, 60), rest=(1, 10)),
     )
     reach = Reach(kernel="k", rows=rows)
-    assert other_ways(reach, {"fdget"}, ["chosen"], 8) == ["other", "threads"]
-    assert other_ways(reach, {"fdget"}, ["chosen"], 1) == ["other"] and not other_ways(reach, {"g"}, ["chosen"], 8)
+    others = [row.case for row in rows[1:]]
+    assert other_ways(reach, {"fdget"}, ["chosen"], others, 8) == ["other", "threads"]
+    assert other_ways(reach, {"fdget"}, ["chosen"], others, 1) == ["other"]
+    assert other_ways(reach, {"fdget"}, ["chosen"], ["same", "slow"], 8) == ["slow"]
+    assert not other_ways(reach, {"g"}, ["chosen"], others, 8)
