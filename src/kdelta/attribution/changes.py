@@ -23,6 +23,8 @@ _WHOLE_COUNT = 200  # and these are few enough to be told one by one
 
 _DEEPEST = 3  # tables in tables
 _TOLD = 2  # functions in a title
+_FEW_CHANGES = 100  # of more than so many it is not told who hands them to RCU
+_TO_RCU = ("call_rcu", "call_rcu_hurry", "call_srcu", "call_rcu_tasks", "__call_rcu_common")
 LATER = "it may run later, outside of what is counted"
 _KINDS = {"patched": "patched at boot", "boot data": "data"}
 _NO_CODE = ("data", "text", "boot data")
@@ -38,7 +40,8 @@ class Change(Struct, frozen=True, kw_only=True):
     ``boot_only``: it is thrown away once the kernel has started (``__init``), or is in no kernel that runs.
     ``sets``: variables that such code names; the functions that use them are among the hosts.
     ``handed_on``: who has a pointer to it may use what differs, and is not among the hosts.
-    ``taken_in``: whose code takes the address of a new function that nothing calls by name: call_rcu(), a work.
+    ``taken_in``: whose code takes the address of a new function that nothing calls by name: call_rcu(), a work; of one
+    that is not new, whose code hands it to call_rcu().
     """
 
     name: str
@@ -104,7 +107,9 @@ def find(
         led = {name for one in variables for name in data.led_to(before, after, one.name)}
         alone = {one.name for one in found if one.kind == "new" and not one.hosts and not _boots(after, one.name)}
         taken = data.taken_in(after, alone)
-        found = [replace(one, taken_in=taken.get(one.name, ())) for one in found]
+        codes = [one.name for one in found if one.kind == "code"]
+        rcu = _called_by_rcu(after, codes, callers) if len(codes) <= _FEW_CHANGES else {}
+        found = [replace(one, taken_in=taken.get(one.name, rcu.get(one.name, ()))) for one in found]
         found = [replace(one, handed_on=not one.hosts and one.name in led) for one in found] + variables
         found += _patched(before, after, diff)
         found += _texts(before, after, {one.name for one in found})
@@ -120,6 +125,20 @@ def find(
         boot_patched=diff.alternatives_differ,
         sizes_only=sizes_only,
     )
+
+
+def _called_by_rcu(
+    after: Image, names: Iterable[str], callers: Callable[[str], Iterable[str]]
+) -> dict[str, tuple[str, ...]]:
+    """Of changed functions those that only RCU calls, after a grace period, with who hands them to call_rcu()."""
+    taken = data.taken_in(after, (name for name in names if not any(callers(name))))
+    found = {name: tuple(one for one in who if _hands_on(after, one)) for name, who in taken.items()}
+    return {name: who for name, who in found.items() if who}
+
+
+def _hands_on(image: Image, function: str) -> bool:
+    """Whether a function calls RCU, or jumps there at its end; so many do that graphs of calls leave it out."""
+    return any(one.target in _TO_RCU for part in image.sources[function] for one in image.instructions(part))
 
 
 def _boot_only(one: Change, before: Image, after: Image) -> bool:

@@ -16,7 +16,7 @@ from itertools import zip_longest
 
 import numpy as np
 
-from kdelta.attribution import jump_labels, shifted, texts
+from kdelta.attribution import jump_labels, runtime_consts, shifted, texts
 from kdelta.attribution.code import alike
 from kdelta.attribution.disassembly import DataObject, Image
 from kdelta.kernel.spelling import fold
@@ -147,7 +147,7 @@ def _far_or_named(image: Image, distance: int, place: int) -> bool:
 
 
 def readers(image: Image, names: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
-    """For each variable the functions whose code has its address, or branches by it, sorted. x86-64, {} for others."""
+    """For each variable the functions whose code has its address or value, or branches by it. x86-64, {} for others."""
     wanted = {name: image.objects.get(name, ()) for name in names}
     if image.arch != "x86_64" or not wanted:
         return {}
@@ -158,7 +158,7 @@ def readers(image: Image, names: Iterable[str]) -> Mapping[str, tuple[str, ...]]
 
 
 def _reading(image: Image, objects: Iterable[DataObject]) -> Iterator[tuple[str, DataObject]]:
-    """(function, variable that its code has the address of, or branches by), some more than once."""
+    """(function, variable that its code has the address or the value of, or branches by), some more than once."""
     spans = sorted(
         ((_signed(one.address), _signed(one.address) + len(one.content), one) for one in objects), key=lambda s: s[:2]
     )
@@ -176,6 +176,8 @@ def _reading(image: Image, objects: Iterable[DataObject]) -> Iterator[tuple[str,
         function = image.function_at(place)
         if function is not None:
             yield fold(function.name.partition("#")[0]), one
+    constants = runtime_consts.users(image) if spans else {}
+    yield from ((function, one) for _, _, one in spans for function in sorted(constants.get(one.name, ())))
 
 
 def _branches(image: Image, spans: list[tuple[int, int, DataObject]]) -> Iterator[tuple[int, DataObject]]:
@@ -194,10 +196,12 @@ def set_by(image: Image, functions: Iterable[str]) -> Mapping[str, Mapping[str, 
     """
     if image.arch != "x86_64":
         return {}
-    named = {function: _named_in(image, function) for function in functions}
+    told = {function: _texts_of(image, function) for function in functions}
+    named = {function: _variables_of(image, texts) for function, texts in told.items()}
     users: dict[DataObject, set[str]] = {}
     for function, one in _reading(image, {one for many in named.values() for one in many}):
         users.setdefault(one, set()).add(function)
+    constants = runtime_consts.users(image)
     found: dict[str, dict[str, frozenset[str]]] = {}
     for function, many in named.items():
         own = found[function] = {}
@@ -205,18 +209,27 @@ def set_by(image: Image, functions: Iterable[str]) -> Mapping[str, Mapping[str, 
             who = users.get(one, set())
             if function in who and len(who) <= _FEW_USERS:  # else it is a namesake's, or everybody's
                 own[one.name] = own.get(one.name, frozenset()) | who
+        for name in sorted(runtime_consts.initialised(told[function]) & constants.keys()):
+            who = {*constants[name], function}  # the variable itself may be none: only its value is kept, in code
+            if len(who) <= _FEW_USERS:
+                own[name] = own.get(name, frozenset()) | who
     return found
 
 
-def _named_in(image: Image, function: str) -> set[DataObject]:
-    """The variables that the code of a function names, those without an initial value too."""
-    texts = (one for part in image.sources.get(function, ()) for one in image.instructions(part))
-    words = {word for one in texts if not one.target for word in _WORD.findall(one.text)} - image.sources.keys()
+def _texts_of(image: Image, function: str) -> list[str]:
+    """The instructions of a function that lead nowhere."""
+    every = (one for part in image.sources.get(function, ()) for one in image.instructions(part))
+    return [one.text for one in every if not one.target]
+
+
+def _variables_of(image: Image, texts: Iterable[str]) -> set[DataObject]:
+    """The variables that instructions name, those without an initial value too."""
+    wanted = {word for text in texts for word in _WORD.findall(text)} - image.sources.keys()
     addresses, names, sizes = image.symbols()
     return {
         DataObject(name=name, address=address, content=bytes(size))
         for address, name, size in zip(addresses, names, sizes, strict=True)
-        if size and name in words and not name.startswith(_NOT_READ)
+        if size and name in wanted and not name.startswith(_NOT_READ)
     }
 
 

@@ -23,7 +23,7 @@ _NEARLY = 0.5  # of the most specific case's share
 _ANOTHER_WAY = 1.25  # times as many instructions a call
 _LEAST = 0.002  # of a case's instructions: of a smaller share no change of it would be seen
 
-_Way = tuple[str, int]  # a function, and about how many instructions a call of it takes
+_Way = tuple[str, int]  # a function, and how many instructions a call of it takes, in steps
 
 
 class Picked(Struct, frozen=True, kw_only=True):
@@ -94,6 +94,28 @@ def choose(
         ),
         controls=_controls(reach, weight, cost_s) if controls else (),
     )
+
+
+def other_ways(
+    reach: Reach, hosts: Collection[str], chosen: Collection[str], among: Collection[str], most: int
+) -> list[str]:
+    """At most ``most`` cases ``among`` some that take a way through ``hosts`` which none of ``chosen`` takes.
+
+    Ways are told apart by whole instructions a call: a branch taken otherwise is another number of them, mostly. Of the
+    cases that take one the quickest stands for it; first those that spend the largest share in ``hosts``.
+    """
+    known = {way for row in reach.rows if row.case in chosen for way in _exact_ways(row, hosts)}
+    found: dict[_Way, Row] = {}
+    for row in sorted(reach.rows, key=lambda row: (row.elapsed_s, row.case)):
+        for way in _exact_ways(row, hosts) - known if row.case in among else ():
+            found.setdefault(way, row)
+    rows = {row.case: row for row in found.values()}
+    return sorted(rows, key=lambda case: (-rows[case].share(hosts), case))[:most]
+
+
+def _exact_ways(row: Row, hosts: Collection[str]) -> set[_Way]:
+    ran = [(name, row.functions[name]) for name in hosts if row.share((name,)) >= _LEAST]
+    return {(name, round(one.instructions / one.calls)) for name, one in ran if one.calls}
 
 
 def _by(weight: dict[str, float]) -> Callable[[Row], tuple[float, str]]:

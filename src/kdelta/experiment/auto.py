@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -24,6 +24,7 @@ from kdelta.spec.sameness import digest
 from kdelta.spec.workloads import Workload
 
 _EVERYWHERE = re.compile(r"(^|/)(include/|Kconfig|Makefile|Kbuild|scripts/)|\.h$")  # files that others are built with
+_OTHER_WAYS = 8  # cases that are tried where those chosen do not run all that differs
 _PATHS = 20  # changed functions for which the nearest callers are looked for
 
 
@@ -112,8 +113,12 @@ def choose(
         # it may not start any more, and what is set there may change any path; and several CPUs run more than one does
         return tuple(asked.usual), replace(looked, controls=tuple(case.name for case in asked.usual))
     wanted = [by_name[name] for name in names]
-    turned = () if found.whole or found.sizes_only else _turned(kernels, found, wanted, asked, progress)
-    looked = replace(looked, by_knob={one.case.name: one.functions for one in turned})
+    turned = () if found.whole or found.sizes_only else _turned(kernels, found, wanted, reach, asked, progress)
+    looked = replace(
+        looked,
+        by_knob={one.case.name: one.functions for one in turned if not one.other},
+        other_ways={one.case.name: one.functions for one in turned if one.other},
+    )
     flags = () if asked.memcg or not wanted else memcgs.charged(specs)
     inside = memcgs.beside([case.name for case in wanted], by_name) if flags else ()
     looked = replace(
@@ -149,12 +154,25 @@ def _with(looked: Looked, grouped: Sequence[knobs.Turned]) -> Looked:
 
 
 def _turned(
-    kernels: Sequence[Kernel], found: Changes, cases: Sequence[Case], asked: Asked, progress: Progress
+    kernels: Sequence[Kernel],
+    found: Changes,
+    cases: Sequence[Case],
+    reach: Reach,
+    asked: Asked,
+    progress: Progress,
 ) -> tuple[knobs.Turned, ...]:
-    """Cases beside ``cases``, with a knob otherwise: no time is asked for them but what is left."""
+    """Cases beside ``cases``, with a knob otherwise or on another way: no time is asked for them but what is left."""
     usual = [case for case in cases if case.cgroup == "root" and not case.pressure]
+    chosen = [case.name for case in cases]  # of others no programs: their counts vary, which seldom decides anything
+    repeating = {case.name: case for case in asked.cases if asked.workloads[case.workload].counted is None}
+
+    def others(names: Collection[str]) -> list[Case]:
+        hosts = {host for one in found.changes if one.name in names for host in one.hosts} - reach.interrupting
+        ways = selection.other_ways(reach, hosts, chosen, repeating.keys() - {*chosen}, _OTHER_WAYS)
+        return [repeating[name] for name in ways]
+
     return knobs.search(
-        kernels, found.changes, usual, asked.setup, progress, lambda: asked.over() or asked.left_s() <= 0
+        kernels, found.changes, usual, asked.setup, progress, lambda: asked.over() or asked.left_s() <= 0, others
     )
 
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Knobs of the chosen cases with which instructions run that a patch changed, and without which they do not.
+"""Knobs of the chosen cases, and other cases, with which instructions run that a patch changed and else do not.
 
 A path for large messages, for threads, for a directory of one's own: the map knows which functions a case executes, not
-which of their instructions. So the chosen cases, and then each with one knob otherwise, run once on the patched kernel.
+which of their instructions. So the chosen cases, then each with one knob otherwise, and cases that take another way
+through these functions, run once on the patched kernel.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kdelta.attribution import code, images, profiles
 from kdelta.attribution.changes import Change
@@ -27,6 +29,7 @@ from kdelta.model import Case, Kernel, Progress
 from kdelta.spec.variants import variants
 
 Place = tuple[str, int]  # symbol, offset
+Others = Callable[[Collection[str]], Sequence[Case]]  # cases that take another way through some functions
 Count = Callable[[Kernel, Sequence[Case]], Mapping[str, frozenset[Place] | None]]  # None where it did not end well
 _MOST = 3  # cases that are added
 _LEAST = 2  # instructions that one must bring: a single one may be an interrupt's chance
@@ -37,11 +40,16 @@ _FAILED = 6  # of those that did not end well, are tried on the first kernel too
 class Turned(Struct, frozen=True, kw_only=True):
     """A case with a knob otherwise, and the functions of which it executes what differs and the others do not.
 
-    () where the patched kernel does not come through it, and the first one does.
+    () where the patched kernel does not come through it, and the first one does. ``other``: it is a case of its own.
     """
 
     case: Case
     functions: tuple[str, ...]
+    other: bool = False
+
+
+def _no_others(_: Collection[str]) -> Sequence[Case]:
+    return ()
 
 
 def search(
@@ -51,19 +59,23 @@ def search(
     asked: Setup,
     progress: Progress,
     over: Callable[[], bool],
+    others: Others = _no_others,
 ) -> tuple[Turned, ...]:
     """What to measure beside ``cases``; () where they run all that differs between the first and the last kernel.
 
     () too where that cannot be told, which is noted: machine code that cannot be read, a full disk.
     """
     turned = {case.name: variants(case, asked.workloads[case.workload]) for case in cases}
-    if not any(turned.values()) or over():
+    if not cases or over():
         return ()
     try:
         missing = differing(kernels, changes)
-        counting = partial(count, frozenset(missing.values()), asked, progress)
-        with_knobs = [case for case in cases if turned[case.name]]
-        return chosen(kernels, missing, with_knobs, turned, counting, over) if missing else ()
+        names = frozenset(missing.values())
+        more = bool(others(names))
+        asking = [case for case in cases if turned[case.name] or more]  # more: what is left by all of them
+        if not missing or not asking:
+            return ()
+        return chosen(kernels, missing, asking, turned, partial(count, names, asked, progress), over, others)
     except (KdeltaError, OSError) as error:
         progress.note(f"knobs were not tried: {error}")
         return ()
@@ -76,8 +88,9 @@ def chosen(
     turned: Mapping[str, Sequence[Case]],
     count: Count,
     over: Callable[[], bool] = lambda: False,
+    others: Others = _no_others,
 ) -> tuple[Turned, ...]:
-    """Of the cases ``turned``, those that run most of what is ``missing`` of the ``cases``. Pure but for ``count``.
+    """Of ``turned`` and ``others``, those that run most of what ``cases`` are ``missing``. Pure but for ``count``.
 
     Those that the last kernel does not come through come first: where it panics in a path, nothing else matters.
 
@@ -90,6 +103,9 @@ def chosen(
     left = {place: name for place, name in missing.items() if not any(place in found for found in ran.values())}
     executing = [name for name, found in ran.items() if any(fold(symbol) in names for symbol, _ in found)]
     tried = {case.name: case for name in executing for case in turned[name]}
+    apart = {case.name: case for case in others(frozenset(left.values()))} if left else {}
+    apart = {name: case for name, case in apart.items() if name not in tried}
+    tried |= apart
     if not left or not tried or over():
         return ()
     runs = count(kernels[-1], list(tried.values()))
@@ -97,7 +113,8 @@ def chosen(
     before = count(kernels[0], failed) if failed else {}
     found = [Turned(case=case, functions=()) for case in failed if before[case.name] is not None][:_MOST]
     whole = {name: places for name, places in runs.items() if places}
-    return (*found, *covering(left, whole, tried, _MOST - len(found)))
+    every = (*found, *covering(left, whole, tried, _MOST - len(found)))
+    return tuple(replace(one, other=one.case.name in apart) for one in every)
 
 
 def covering(

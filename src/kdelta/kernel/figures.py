@@ -23,9 +23,9 @@ _FIGURE = re.compile(
     r"|\b(?:cut|reduc|drop|improv|increas)\w*\s+(?:[\w()]+\s+){0,4}by\s+(?:half|a\s+(?:half|third|quarter))\b"
     r"|\bfactor of \d|\border\w* of magnitude"
     r"|\b(?:sav|shrink|grow|reduc|small|larg)\w*\s+(?:[\w()]+\s+){0,6}~?\d[\d,.]*\s?(?:[kKM]i?)?(?:B|bytes)\b"
-    r"|\b\d[\d,.]*\s?[kKMG]?\s?(?:[nuµm]s(?:ecs?)?|cycles|instructions|insns|(?:trans|ops|req|io)\w*/s\w*"
-    r"|[KMG]i?[Bb](?:it|yte)?s?(?:/s\w*|ps)|[tqrp]ps|iops|ops)\b"
-    r"|\b(?:improv|reduc|drop|increas|decreas|ris|fall|fell|go|grow|shrink|went|down|up)\w*\s+from\s+~?\d[\d,.]*\s+to\s+~?\d"
+    r"|\b\d[\d,.]*\s?[kKMG]?\s?(?:[nuµm]s(?:ecs?)?|cycles|instructions|insns|(?:trans|ops?|req|io)\w*/s\w*"
+    r"|[KMG]i?[Bb](?:it|yte)?s?(?:/s\w*|ps)|[tqrp]ps|iops|ops)\b|\biops\s?[=:]\s?\d"
+    r"|\b(?:improv|reduc|drop|increas|decreas|ris|fall|fell|go|grow|shrink|went|down|up)\w*\s+from\s+~?\d[\d,.]*[kKMG]?\s+to\s+~?\d"
     r"|\b\d+m\s?\d+(?:\.\d+)?s\b|\b\d+\.\d+\s?s(?:ec(?:ond)?s?)?\b|\b\d+(?:,\d{3})+\s+[a-z]"
     r"|\d\w*\s+(?:->|=>|\u2192)\s+\d",
     re.IGNORECASE,
@@ -33,6 +33,8 @@ _FIGURE = re.compile(
 _INDEX = re.compile(r"\w\)?\s*[:=]\s*(\d[\d,]*(?:\.\d+)?)(?![\w:;])")  # of a benchmark without a unit: "name: 841.8"
 _SIDES = r"before|after|with|without|base|baseline|patched|unpatched|vanilla|mainline|old|new"
 _SIDE = re.compile(rf"^(?:{_SIDES})\b[^:]{{0,40}}:$", re.I)
+_SIDED = re.compile(rf"^({_SIDES})\w?\b[^:]{{0,40}}:[^:]*\d", re.I)  # a figure of one side: "Before: 125.317"
+_SIDED = re.compile(rf"({_SIDES})\b[^:]{{0,40}}:[^:]*(?<![\w.])\d[\d,]*(?:\.\d+)?(?![\w.])", re.I)  # "Before: 125.3"
 _COLUMNS = re.compile(rf"\b(?:{_SIDES}|patch|delta|diff)\b", re.I)  # of a table of two kernels
 _NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d,]*(?:\.\d+)?(?![\w.])")
 _GAP = re.compile(r"[^\s.!?:](?:  +|\t+)\S")
@@ -53,25 +55,28 @@ def told(text: str) -> Iterator[str]:
     """
     lines = text.split("\n")
     side, below, columns, at = "", False, "", 0  # below: something of that side was told
-    of_two = False  # the table under way has columns of two kernels
+    of_two = begun = False  # the table under way has columns of two kernels; it has had a row
     while at < len(lines):
         said, taken, found = " ".join(lines[at].split()), 1, list[str]()
         if not said:
             goes_on = lines[at + 1 : at + 2] and lines[at + 1][:1].isspace()
-            side, columns, of_two = side if goes_on or not below else "", "", False
+            side, columns, of_two, begun = side if goes_on or not below else "", "", False, False
         elif _SIDE.match(said):
             side, below = said, False
         elif _foreign(said) or _OF_GIT.match(said):
             pass
+        elif _is_of_pair(lines, at):
+            found = [f"{side} {said}".strip()]
         elif not _is_row(lines[at]):
             taken = _paragraph(lines[at : at + _MOST_LINES])
             whole = " ".join(" ".join(lines[at : at + taken]).split())
             found = [one for one in _SENTENCE.split(whole) if len(one) <= _SENTENCE_CHARS and _has_figure(one, side)]
         elif _has_figure(said, side) or (of_two and len(_NUMBER.findall(said)) > 1):
             found, columns = [*([columns] if columns else []), said], ""
-        elif _COLUMNS.search(said):
-            columns, of_two = said, True
+        elif _COLUMNS.search(said) or (not begun and _names_columns(said)):
+            columns, of_two = said, bool(_COLUMNS.search(said))
         yield from (f"{side} {one}".strip() for one in found)
+        begun = begun or (bool(said) and _is_row(lines[at]))
         below = below or bool(found)
         at += taken
 
@@ -82,7 +87,20 @@ def _foreign(said: str) -> bool:
 
 
 def _is_row(line: str) -> bool:
-    return line.strip().startswith("|") or bool(_GAP.search(line.strip()))
+    said = line.strip()
+    return said.startswith("|") or said.count(" | ") > 1 or bool(_GAP.search(said))
+
+
+def _names_columns(row: str) -> bool:
+    """Whether a row with figures of no kind may be the first of a table: names, or the sizes that were tried."""
+    return len(row) <= _LINE_CHARS and len(re.findall(r"\w+", row)) > 1
+
+
+def _is_of_pair(lines: Sequence[str], at: int) -> bool:
+    """Whether the line has a number of one side, and the one before or after it one of another."""
+    around = (_SIDED.match(line.strip()) for line in lines[max(at - 1, 0) : at + 2])
+    mine = _SIDED.match(lines[at].strip())
+    return mine is not None and any(side[1].lower() != mine[1].lower() for side in around if side)
 
 
 def _paragraph(lines: Sequence[str]) -> int:

@@ -2,7 +2,8 @@
 """Recognise a kernel image and unpack it: what QEMU boots, and the ELF file or Image that holds the symbols.
 
 Pure: bytes in, value out. Formats: x86 bzImage (Documentation/arch/x86/boot.rst), arm64 Image
-(Documentation/arch/arm64/booting.rst), EFI zboot (drivers/firmware/efi/libstub/zboot-header.S), vmlinux.
+(Documentation/arch/arm64/booting.rst), EFI zboot (drivers/firmware/efi/libstub/zboot-header.S), vmlinux. A unified
+kernel image holds one of these.
 """
 
 from __future__ import annotations
@@ -182,19 +183,39 @@ def _bzimage(name: str, data: bytes) -> Unpacked:
     return Unpacked(arch="x86_64", form="bzImage", release=release or _banner(plain), boot=data, plain=plain)
 
 
-def _pe_end(data: bytes) -> int:
-    """Where the PE sections end that an image with an EFI stub lists, 0 without one."""
-    if data[:2] != b"MZ":
-        return 0
+def _pe_sections(data: bytes) -> list[tuple[str, int, int, int]]:
+    """(name, offset, size in the file, size in memory) of the PE sections of an EFI image, [] where it is none."""
+    if data[:2] != b"MZ" or len(data) < 0x40:
+        return []
     (at,) = struct.unpack_from("<I", data, 0x3C)
     if at + 24 > len(data) or data[at : at + 4] != b"PE\0\0":
-        return 0
+        return []
     (count,) = struct.unpack_from("<H", data, at + 6)
     (optional,) = struct.unpack_from("<H", data, at + 20)
     table = at + 24 + optional
     if count > 96 or table + 40 * count > len(data):
-        return 0
-    return max((sum(struct.unpack_from("<II", data, table + 40 * i + 16)) for i in range(count)), default=0)
+        return []
+    rows = (struct.unpack_from("<8sI4xII", data, table + 40 * index) for index in range(count))
+    return [(name.rstrip(b"\0").decode("ascii", "replace"), start, raw, memory) for name, memory, raw, start in rows]
+
+
+def _pe_end(data: bytes) -> int:
+    """Where the PE sections end that an image with an EFI stub lists, 0 without one."""
+    return max((start + raw for _, start, raw, _ in _pe_sections(data)), default=0)
+
+
+def _unified(name: str, data: bytes) -> bytes:
+    """The kernel in a unified kernel image: section .linux (uapi-group.org, UKI), b"" where there is none.
+
+    Its command line, its initramfs and the rest are not what kdelta boots with.
+    """
+    for section, start, raw, memory in _pe_sections(data):
+        if section == ".linux":
+            end = start + (min(raw, memory) or raw)  # padded in the file
+            if end > len(data):
+                raise UserError(f"{name}: truncated: its kernel ends at {end}, the file at {len(data)}")
+            return data[start:end]
+    return b""
 
 
 def _arm64(name: str, data: bytes, form: Form) -> Unpacked:
@@ -266,11 +287,12 @@ def _unpacked(name: str, data: bytes, layers: int) -> Unpacked:
         return _arm64(name, data, "Image")
     if data.startswith(elf.MAGIC):
         return _vmlinux(name, data)
-    if data.startswith((b"\x1f\x8b", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")):
+    inner = _unified(name, data)
+    if inner or data.startswith((b"\x1f\x8b", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"BZh", b"\x02\x21\x4c\x18")):
         try:
             if not layers:
                 raise UserError(f"{name}: it is packed more than {_MOST_LAYERS} times over")
-            return _unpacked(name, _unpack(data), layers - 1)
+            return _unpacked(name, inner or _unpack(data), layers - 1)
         except _Packed as error:
             raise UserError(f"{name}: {error}") from None
     raise UserError(
@@ -284,6 +306,8 @@ def _looks_like(name: str, data: bytes) -> str:
         return "it is an initramfs (cpio)"
     if data.startswith(b"#!"):
         return f"it is a script; {_AS_PROGRAM.format(name)}"
+    if data[:2] == b"MZ":
+        return "it is a program for EFI or Windows, and no unified kernel image (it has no section .linux)"
     if data and data[:512].isascii() and not set(data[:512]) & _NO_TEXT:
         return "it is a text file"
     return f"it starts with {data[:8].hex() or 'nothing'}"

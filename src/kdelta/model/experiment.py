@@ -66,7 +66,8 @@ class Looked(Struct, frozen=True, kw_only=True):
     ``whole``: ``differ`` of ``functions`` do, through a header or an option (``through``: what of these the patches
     touch). ``untouched``: cases execute it, but none of the instructions that differ. ``controls`` are cases that
     execute nothing that changed. ``by_knob`` has cases with a knob otherwise, each with the functions of which it runs
-    more; () where the patched kernel did not come to its end.
+    more; () where the patched kernel did not come to its end; ``other_ways`` likewise has cases that are none of these
+    with a knob otherwise.
     """
 
     functions: int
@@ -98,6 +99,7 @@ class Looked(Struct, frozen=True, kw_only=True):
     taken_over: int = 0  # candidates whose row is another kernel's, from which this one differs in ``beyond``
     beyond: tuple[str, ...] = ()
     by_knob: dict[str, tuple[str, ...]] = {}  # cases with a knob otherwise, and what each runs more of
+    other_ways: dict[str, tuple[str, ...]] = {}
     in_memcg: dict[str, tuple[str, ...]] = {}  # cases in a memory cgroup, and what only there is executed
     charged: tuple[
         str, ...

@@ -83,9 +83,9 @@ def _became(names: Sequence[str], word: str, moves: str) -> str:
 
 
 def at_same_calls(warnings: Sequence[Warn]) -> str:
-    """``+1.34 %``, of prices that are far apart ``+4.76 % to +9.79 %``; "" where that is not far from the whole."""
+    """``+1.34 %``, of prices that are far apart ``+4.76 % to +9.79 %``; "" where that is unknown or near the whole."""
     one = next((w for w in warnings if isinstance(w, OtherCalls)), None)
-    if one is None:
+    if one is None or one.less_each:
         return ""
     found = [one.same_calls_percent] if one.then_percent is None else sorted((one.same_calls_percent, one.then_percent))
     return " to ".join(map(effect, found))

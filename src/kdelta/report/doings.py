@@ -39,6 +39,9 @@ def other_calls(w: of_verdicts.OtherCalls | of_verdicts.CallsBeside) -> str:
         same += f" at what each costs now, {percent(w.then_percent)} at what it cost there"
     if w.refused:
         made += f"; the {w.by} kernel does not have {listed(w.refused)}, so the program asked in vain and went on"
+    if w.less_each:
+        why = f"{_CALLS_WHY[w.why]}, and each does less than one did there"
+        return f"{made}: {why}, so what as many as on the baseline would come to is not known"
     return f"{made}: with as many as on the baseline{cost} {whole} would be {same}; {_CALLS_WHY[w.why]}{decides}"
 
 

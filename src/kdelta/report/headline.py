@@ -213,7 +213,7 @@ def _largest(found: Iterable[_Changed]) -> Largest | None:
 
 
 def _same_calls(warnings: Sequence[Warn]) -> float | None:
-    return next((w.same_calls_percent for w in warnings if isinstance(w, OtherCalls)), None)
+    return next((w.same_calls_percent for w in warnings if isinstance(w, OtherCalls) and not w.less_each), None)
 
 
 def _evened(rows: Iterable[tuple[str, CellResult]]) -> Largest | None:

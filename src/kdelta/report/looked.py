@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kdelta.model import Annotations, Beside, Looked, Unreached
@@ -128,6 +128,14 @@ def _by(looked: Looked) -> str:
     return f"{taken}, {f'of the {looked.executing}' if more else 'all'} that execute any of it"
 
 
+def _tried(what: str, found: Mapping[str, Sequence[str]]) -> list[str]:
+    """Of cases that were added for instructions that the others do not run; those without a function failed there."""
+    turned = [f"{case} ({_names(names, _SHOWN_MISSING)})" for case, names in found.items() if names]
+    failed = [case for case, names in found.items() if not names]
+    lines = [f"{what} the patched kernel did not come to the case's end: {_names(failed)}."] if failed else []
+    return lines + ([f"{what} changed instructions run that otherwise do not: {_names(turned)}."] if turned else [])
+
+
 def _controls(looked: Looked) -> str:
     if looked.cpus > 1:
         return f"Measured all the same, as on {looked.cpus} CPUs other code runs"
@@ -195,12 +203,8 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
             lines.append(f"{who}{by}.")
         else:
             lines.append(f"{who}{by}: nothing was measured. {_program(looked)}.")
-    if looked.by_knob:
-        turned = [f"{case} ({_names(names, _SHOWN_MISSING)})" for case, names in looked.by_knob.items() if names]
-        failed = [case for case, names in looked.by_knob.items() if not names]
-        what = "Chosen for a knob, with which"
-        lines += [f"{what} the patched kernel did not come to the case's end: {_names(failed)}."] if failed else []
-        lines += [f"{what} changed instructions run that otherwise do not: {_names(turned)}."] if turned else []
+    lines += _tried("Chosen for a knob, with which", looked.by_knob)
+    lines += _tried("Chosen for another way through it, on which", looked.other_ways)
     there = [f"{case} ({_names(names, _SHOWN_MISSING)})" for case, names in looked.in_memcg.items() if names]
     if there:
         lines.append(f"Chosen in a memory cgroup (memcg), as no case executes it in the root cgroup: {_names(there)}.")
@@ -333,6 +337,7 @@ def document(looked: Looked) -> dict[str, Any]:
         "taken_over": looked.taken_over,
         "beyond": list(looked.beyond),
         "by_knob": {case: list(names) for case, names in looked.by_knob.items()},
+        "other_ways": {case: list(names) for case, names in looked.other_ways.items()},
         "cpus": looked.cpus,
         "charged": list(looked.charged),
         "in_memcg": {case: list(names) for case, names in looked.in_memcg.items()},

@@ -90,7 +90,9 @@ def held(row: CellResult, before: Sequence[Profile], after: Sequence[Profile], *
     account = second(row.baseline or 0.0, row.effect_percent or 0.0, before, after, endless=endless)
     if account is None:
         return row
-    told = replace(row, extra=row.extra | {"effect_same_calls_percent": account.same_calls_percent})
+    less_each = account.told is not None and account.told.less_each
+    known = {} if less_each else {"effect_same_calls_percent": account.same_calls_percent}
+    told = replace(row, extra=row.extra | known)
     if row.verdict == "same":
         return replace(told, warnings=(*told.warnings, *_evened_out(told, account, before, after)))
     if account.told is None:
@@ -129,7 +131,9 @@ def second(
     kind = MixedCalls if left < _LEFT and _why(differing) != "kernel" else OtherCalls
     told = _with_refused(_said(kind, whole_percent, same, differing, bool(after[0].called)), before, after)
     then = whole_percent - 100.0 * math.fsum(call.then for call in differing) / baseline
-    if abs(then - same) > _APART * abs(whole_percent - same) and not told.averaged:
+    if min(then, same) <= -100.0 and kind is OtherCalls:
+        told = replace(told, less_each=True)
+    elif then > -100.0 and abs(then - same) > _APART * abs(whole_percent - same) and not told.averaged:
         told = replace(told, then_percent=then)
     return Account(same_calls_percent=same, told=told)
 

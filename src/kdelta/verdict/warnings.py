@@ -164,6 +164,7 @@ class OtherCalls(Warn, frozen=True):
     or are what an ``interval`` of a loop without end holds of what it does now and then, one more or fewer.
     ``averaged``: each call is taken to cost what all do on average, because on several CPUs that is not counted.
     ``then_percent``: what it were at what the calls cost on the baseline, None where that says about the same.
+    ``less_each``: at that all of it were less than nothing: a call does less than it did there, so as many say nothing.
     ``refused``: those which the one kernel does not have, and the program asked for in vain; ``by``: which one.
     """
 
@@ -175,6 +176,7 @@ class OtherCalls(Warn, frozen=True):
     why: Why
     averaged: bool = False
     then_percent: float | None = None
+    less_each: bool = False
     refused: tuple[str, ...] = ()
     by: Literal["baseline", "patched"] = "baseline"
 

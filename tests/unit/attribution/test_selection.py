@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from kdelta.attribution.changes import Change
 from kdelta.attribution.reach import Reach, Row
-from kdelta.attribution.selection import choose
+from kdelta.attribution.selection import choose, other_ways
 from unit.attribution.test_reach import row
 
 
@@ -78,3 +80,22 @@ def test_further_cases_that_take_another_way_through_it_come_before_those_that_t
     assert (names[0], names[-1], len(names)) == ("long00", "short", 12)
     assert "hardly" not in names, "a change of so small a share would not be seen"
     assert chosen.executing == 22
+
+
+def test_other_ways_are_told_apart_by_single_instructions_and_the_quickest_case_stands_for_one() -> None:
+    """fdget() takes 21 instructions of its own, and 18 where threads share the table, before it calls what looks."""
+    rows = (
+        row("chosen", fdget=(10, 210), rest=(1, 90)),
+        row("same", fdget=(100, 2100), rest=(1, 90)),
+        replace(row("slow", fdget=(5, 90), rest=(1, 10)), elapsed_s=9.0),
+        row("threads", fdget=(5, 90), rest=(1, 90)),
+        row("other", fdget=(5, 60), rest=(1, 10)),
+        row("unseen", fdget=(5, 65), rest=(1, 50_000)),  # too little of it to be seen
+        row("jumped", fdget=(0, 60), rest=(1, 10)),
+    )
+    reach = Reach(kernel="k", rows=rows)
+    others = [row.case for row in rows[1:]]
+    assert other_ways(reach, {"fdget"}, ["chosen"], others, 8) == ["other", "threads"]
+    assert other_ways(reach, {"fdget"}, ["chosen"], others, 1) == ["other"]
+    assert other_ways(reach, {"fdget"}, ["chosen"], ["same", "slow"], 8) == ["slow"]
+    assert not other_ways(reach, {"g"}, ["chosen"], others, 8)

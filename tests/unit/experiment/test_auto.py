@@ -98,6 +98,11 @@ def test_a_knob_that_takes_another_path_through_what_differs_is_measured_too(ben
         in sentences.sentences(looked)
     )
     assert sentences.document(looked)["by_knob"] == {"a:big=1": ["host"]}
+    bench.turned = (knobs.Turned(case=Case(workload="getppid", label="b"), functions=("host",), other=True),)
+    cases, looked = bench.choose(SOURCE, SOURCE.replace("a + 7", "a * 9 + 1"))
+    assert cases == ["a", "b"] and not looked.by_knob and sentences.document(looked)["other_ways"] == {"b": ["host"]}
+    way = "Chosen for another way through it, on which changed instructions run that otherwise do not: b (host)."
+    assert way in sentences.sentences(looked)
     bench.turned = (knobs.Turned(case=Case(workload="getppid", label="a:big=2"), functions=()),)
     _, looked = bench.choose(SOURCE, SOURCE.replace("a + 7", "a * 9 + 1"))
     assert (

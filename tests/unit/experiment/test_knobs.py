@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import pytest
 
@@ -82,6 +82,23 @@ def test_no_more_cases_are_added_than_a_reader_follows() -> None:
     runs = {name: (range(2 * at, 2 * at + 2), NONE) for at, name in enumerate("abcd")}
     counting = Counting(plain=(NONE, range(1)), **runs)
     assert [name for name, _ in chosen(counting, *"abcd")] == ["a", "b", "c"]
+
+
+def test_a_case_that_takes_another_way_is_tried_like_a_knob_and_told_apart() -> None:
+    """A cost in fdget() of shared tables alone: twelve cases of one task were "the same", pipe has threads."""
+    counting = Counting(plain=(range(2), NONE), a=(range(4), NONE), other=(range(8), NONE))
+    asked: list[list[str]] = []
+
+    def others(names: Collection[str]) -> list[Case]:
+        asked.append(sorted(names))
+        return [case("other"), case("a")]
+
+    found = knobs.chosen(KERNELS, MISSING, [case("plain")], {"plain": [case("a")]}, counting, others=others)
+    assert [(one.case.name, one.functions, one.other) for one in found] == [("other", ("write",), True)]
+    assert counting.counted == [["new", "plain"], ["new", "a", "other"]] and asked == [["fast", "write"]]
+    everything = Counting(plain=(range(8), range(4)))
+    assert knobs.chosen(KERNELS, MISSING, [case("plain")], {"plain": []}, everything, others=others) == ()
+    assert len(asked) == 1  # where all of it runs, no other is asked for
 
 
 def test_a_kernel_that_cannot_be_looked_at_adds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

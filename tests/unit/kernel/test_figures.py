@@ -36,6 +36,8 @@ from kdelta.kernel import figures
         "real 0m12.345s",
         "a build goes from 5m12s to 5m02s",
         "IPC improves from 0.82 to 0.91",
+        "Throughput went from 1.2M to 1.5M op/s.",
+        "fio --rw=randread: IOPS=512k, was 480k",
         "cuts the time by half",
         "halves the number of atomics",
         "about ten times quicker",
@@ -61,6 +63,8 @@ def test_figures_are_known_by_many_units(line: str) -> None:
         'Fixes: 123456789abc ("pipe: make writes 5% faster")',
         "It doubles the pointer, and is used by 4 bytes.",
         "It moves half the file, and checks twice the same name.",
+        "Before: 6.12.3",
+        "before: nothing\n\nafter: 3",
     ],
 )
 def test_other_numbers_are_no_figures(line: str) -> None:
@@ -118,6 +122,34 @@ def test_one_index_without_a_unit_is_a_figure_of_a_side() -> None:
         "Section: 4.5 says so.\n"
     )
     assert list(figures.told(said)) == ["Before: Time: 12.412", "After: Time: 10.933"]
+
+
+def test_the_numbers_of_two_sides_are_told_both() -> None:
+    """A line "After: 123.482 (~1% faster)" was quoted without the one before it, numbers without a unit not at all."""
+    said = "Before: 125.317\nAfter: 123.482 (~1% faster)\n\nMTU : 1500\nbefore: 412.3 +- 1.2\nafter:  399.8 +- 1.1\n"
+    assert list(figures.told(said)) == [
+        "Before: 125.317",
+        "After: 123.482 (~1% faster)",
+        "before: 412.3 +- 1.2",
+        "after: 399.8 +- 1.1",
+    ]
+
+
+def test_the_first_row_of_a_table_names_its_columns_whatever_they_are() -> None:
+    """Percentages were quoted below no sizes, and sums of zram below no names."""
+    said = (
+        "Page processing is quicker:\n\n"
+        "+---------+-----------+--------+\n| entropy | orig_size |  time  |\n+---------+-----------+--------+\n"
+        "|    Y    | 407003136 | 0.572s |\n+---------+-----------+--------+\n|    N    | 407003136 | 2.098s |\n\n"
+        "              |   512 |   833 |\n--------------+-------+-------+\nIntel Haswell | 35.0% | 20.7% |\n"
+    )
+    assert list(figures.told(said)) == [
+        "| entropy | orig_size | time |",
+        "| Y | 407003136 | 0.572s |",
+        "| N | 407003136 | 2.098s |",
+        "| 512 | 833 |",
+        "Intel Haswell | 35.0% | 20.7% |",
+    ]
 
 
 @pytest.mark.parametrize("piece", ["1,", "1 % of x, ", "a" * 60 + "\n", "a  1  2\n", "x: 1.5 "])

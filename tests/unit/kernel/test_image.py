@@ -141,6 +141,30 @@ def test_an_arm64_image_is_recognised_plain_packed_and_in_zboot() -> None:
         assert (found.arch, found.form, found.release, found.boot) == ("arm64", form, synthetic.RELEASE, plain)
 
 
+def _efi(name: bytes, content: bytes) -> bytes:
+    """An EFI program with one section, which is padded in the file."""
+    head = b"MZ".ljust(0x3C, b"\0") + struct.pack("<I", 0x40)
+    head += b"PE\0\0" + struct.pack("<HH12xHH", 0x8664, 1, 0, 0)
+    head += struct.pack("<8sIIII16x", name, len(content), 0x1000, len(content) + 300, 512)
+    return head.ljust(512, b"\0") + content + bytes(300)
+
+
+def test_a_unified_kernel_image_is_the_kernel_in_it() -> None:
+    """It was "not a kernel image; it starts with 4d5a900003000000"."""
+    inner = synthetic.bzimage()
+    assert image.unpack("uki", _efi(b".linux", inner)) == image.unpack("x", inner)
+    assert image.unpack("uki", _efi(b".linux", _arm64())).arch == "arm64"
+    with pytest.raises(UserError, match=r"uki: truncated: its kernel ends at \d+, the file at 4000"):
+        image.unpack("uki", _efi(b".linux", inner)[:4000])
+    with pytest.raises(UserError, match=r"a program for EFI or Windows, and no unified kernel image"):
+        image.unpack("grub.efi", _efi(b".text", inner))
+    within = inner
+    for _ in range(4):
+        within = _efi(b".linux", within)
+    with pytest.raises(UserError, match="packed more than 3 times over"):
+        image.unpack("uki", within)
+
+
 def test_an_arm64_header_alone_is_no_kernel() -> None:
     with pytest.raises(UserError, match="no version banner"):
         image.unpack("Image", _arm64().replace(b"Linux version", b"Minix version"))

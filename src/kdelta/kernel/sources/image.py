@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A kernel by the path of its image: a bzImage, a vmlinux, an arm64 Image."""
+"""A kernel by the path of its image: a bzImage, a vmlinux, an arm64 Image, or a unified kernel image."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def _resolve(spec: KernelSpec, _: Progress) -> Kernel:
 SOURCE = Source(
     prefix="",
     forms="a path to an image",
-    about="a bzImage, a vmlinux or an arm64 Image",
+    about="a bzImage, a vmlinux, an arm64 Image or a unified kernel image",
     kinds=("image",),
     parse=lambda spec, path: replace(spec, kind="image", target=path),
     write=lambda spec: spec.target,
