@@ -25,9 +25,11 @@
 #include "../mark.h" /* what the child does before execve is not the program's */
 #include "../workload.h"
 #include "program_copy.h"
+#include "program_devices.h"
 #include "program_words.h"
 
 #define WORDS 4096
+#define SAID_MOST 1024
 #define UNTIMED_LIMIT 127 /* exit status of a child that could not become the program */
 
 struct command {
@@ -154,12 +156,16 @@ static int make_root(struct wl *wl)
 	    mount_at(wl, "devtmpfs", "/dev") || mount_at(wl, "tmpfs", p.scratch) ||
 	    renew_writable(wl))
 		return -1;
-	/* for openpty(3), as script(1) calls it; a kernel may have none */
-	mkdir(below("/dev/pts", path, sizeof(path)), 0755);
-	mount("devpts", path, "devpts", MS_NOSUID | MS_NOEXEC, "ptmxmode=0666,mode=0620");
-	return mkdir(below("/dev/shm", path, sizeof(path)), 01777) && errno != EEXIST
-		       ? wl_fail(wl, "mkdir %s", path)
-		       : mount_at(wl, "tmpfs", "/dev/shm");
+	if (furnish_devices(wl, below("/dev", path, sizeof(path))))
+		return -1;
+	/*
+	 * Over the root, as switch_root(8) does: to the kernel the program is then in no chroot, where it refuses new
+	 * user namespaces (current_chrooted() in fs/namespace.c). What is mounted over / has the name "/..".
+	 */
+	if (mount(p.root, "/", NULL, MS_MOVE, NULL))
+		return wl_fail(wl, "mount of %s at /", p.root);
+	p.root = "/..";
+	return 0;
 }
 
 static int output(struct wl *wl, const char *name)
@@ -268,7 +274,9 @@ static const char *wrong(const struct command *c, int status, int expected)
 	if (WIFEXITED(status) && WEXITSTATUS(status) == expected)
 		return NULL;
 	last_words(words, sizeof(words));
-	if (WIFSIGNALED(status))
+	if (WIFSIGNALED(status) && !sigabbrev_np(WTERMSIG(status)))
+		snprintf(how, sizeof(how), "was killed by signal %d", WTERMSIG(status));
+	else if (WIFSIGNALED(status))
 		snprintf(how, sizeof(how), "was killed by SIG%s", sigabbrev_np(WTERMSIG(status)));
 	else
 		snprintf(how, sizeof(how), "ended with exit status %d, not %d", WEXITSTATUS(status),
@@ -323,11 +331,16 @@ static void op(struct wl_task *t)
 		wl_op_failed(t, why);
 }
 
+/* What it says to standard error has room beside what it prints. */
 static void keep_output(void)
 {
-	ssize_t n = pread(p.out, p.kept, sizeof(p.kept) - 1, 0), more;
+	off_t said = lseek(p.err, 0, SEEK_END);
+	size_t room = said < 0 ? 0 : said < SAID_MOST ? (size_t)said : SAID_MOST;
+	ssize_t n = pread(p.out, p.kept, sizeof(p.kept) - 2 - room, 0), more;
 
 	n = n < 0 ? 0 : n;
+	if (room && n && p.kept[n - 1] != '\n')
+		p.kept[n++] = '\n';
 	more = pread(p.err, p.kept + n, sizeof(p.kept) - 1 - (size_t)n, 0);
 	n += more < 0 ? 0 : more;
 	p.kept[n] = 0;

@@ -76,6 +76,7 @@ def test_a_program_runs_with_all_that_goes_with_it(guest_cache: Path, tmp_path: 
         ("printf 'Trace:\\n  raise x\\nError: x' >&2; exit 5", "not 0: Error: x"),
         ("head -c 600 /dev/zero | tr '\\0' a >&2; echo >&2; echo end >&2; exit 5", "not 0: end"),
         ("kill -SEGV $$", "was killed by SIGSEGV"),
+        ("kill -40 $$", "was killed by signal 40"),
     ],
 )
 def test_a_run_that_goes_wrong_says_how(guest_cache: Path, tmp_path: Path, script: str, why: str) -> None:
@@ -137,3 +138,9 @@ def test_output_that_is_no_text_is_kept_and_harms_no_record(guest_cache: Path, t
     state, _, printed = run(guest_cache, tmp_path, program)
     assert state == "ok"
     assert printed[0].startswith("?") and printed[1:] == ["kd1 0 00000000 {}", "the end"]
+
+
+def test_what_is_said_to_standard_error_is_kept_beside_long_output(guest_cache: Path, tmp_path: Path) -> None:
+    program = Program(argv=("sh", "-c", "seq 5000; echo the only complaint >&2"))
+    state, _, printed = run(guest_cache, tmp_path, program)
+    assert (state, printed[0], printed[-1]) == ("ok", "1", "the only complaint")
