@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _WRITES = re.compile(r"(?i)\bread[- ]?only\b|\bwrite?able\b|\bmay write in\b")  # by errno, or in a program's own words
 _LEFT = re.compile(r"\b[Ff]ile exists|\balready exists")
+_NO_TERMINAL = re.compile(r"nappropriate ioctl|not a (?:tty|terminal)|opening terminal|from a terminal|'?/dev/tty\b")
 _TOLD = ("packs what it needs", "gives it more")  # the guest's: of what it did not find, and of memory
 _EXIT = re.compile(r" ended with exit status (\d+)")
 FOLDING = ("terminal", "mail", "markdown", "html")  # formats that leave causes to those who ask
@@ -185,6 +186,8 @@ def _unpacked(params: Mapping[str, str], why: str) -> str:
         return "" if "may write in" in why else told
     if _LEFT.search(why):
         return " (it runs several times in one guest: what a run leaves outside of its directory, --between removes)"
+    if _NO_TERMINAL.search(why):
+        return " (a guest's program has no terminal; script makes it one: -- script -eqc 'PROGRAM ARGS' /dev/null)"
     files = "a file that it looks for by itself is packed by --follow, --tree DIR or --file PATH; "
     known = any(said in why for said in _TOLD)
     return f" ({'' if known else files}if it ends so here too, --expect-status {ended[1]})"

@@ -50,6 +50,7 @@ def test_a_program_that_lacks_a_file_is_told_how_to_pack_it() -> None:
         ("x ended with exit status 1, not 0: temp-path must be readable and writeable", "with --writable"),
         ("x ended with exit status 2, not 0: oops", "--follow"),
         ("x ended with exit status 1, not 0: mkdir: File exists", "--between removes"),
+        ("stty ended with exit status 1, not 0: 'standard input': Inappropriate ioctl for device", "script -eqc"),
         ("git ended with exit status 128, not 0: fatal: destination path 'a' already exists", "--between removes"),
     ],
 )
