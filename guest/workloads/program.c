@@ -336,11 +336,11 @@ static void keep_output(void)
 {
 	off_t said = lseek(p.err, 0, SEEK_END);
 	size_t room = said < 0 ? 0 : said < SAID_MOST ? (size_t)said : SAID_MOST;
-	ssize_t n = pread(p.out, p.kept, sizeof(p.kept) - 2 - room, 0), more;
+	ssize_t n = pread(p.out, p.kept, sizeof(p.kept) - 1 - room, 0), more;
 
 	n = n < 0 ? 0 : n;
-	if (room && n && p.kept[n - 1] != '\n')
-		p.kept[n++] = '\n';
+	if (room && n && p.kept[n - 1] != '\n') /* what is said begins a line */
+		p.kept[n + room < sizeof(p.kept) - 1 ? n++ : n - 1] = '\n';
 	more = pread(p.err, p.kept + n, sizeof(p.kept) - 1 - (size_t)n, 0);
 	n += more < 0 ? 0 : more;
 	p.kept[n] = 0;
