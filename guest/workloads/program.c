@@ -271,7 +271,8 @@ static const char *wrong(const struct command *c, int status, int expected)
 	char words[120] = "", how[64];
 	const char *slash = strrchr(c->argv[0], '/');
 
-	if (WIFEXITED(status) && WEXITSTATUS(status) == expected)
+	/* as a shell has it: 128 and the signal that ended it */
+	if ((WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status)) == expected)
 		return NULL;
 	last_words(words, sizeof(words));
 	if (WIFSIGNALED(status) && !sigabbrev_np(WTERMSIG(status)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,6 +29,7 @@ _LEFT = re.compile(r"\b[Ff]ile exists|\balready exists")
 _NO_TERMINAL = re.compile(r"nappropriate ioctl|not a (?:tty|terminal)|opening terminal|from a terminal|'?/dev/tty\b")
 _TOLD = ("packs what it needs", "gives it more")  # the guest's: of what it did not find, and of memory
 _EXIT = re.compile(r" ended with exit status (\d+)")
+_SIGNAL = re.compile(r" was killed by (?:SIG([A-Z0-9]+)|signal (\d+))(?!.*; the guest is out of memory)")
 FOLDING = ("terminal", "mail", "markdown", "html")  # formats that leave causes to those who ask
 
 
@@ -179,6 +181,9 @@ def refuse_lost(result: ExperimentResult) -> None:
 def _unpacked(params: Mapping[str, str], why: str) -> str:
     """What a program that ended badly may lack: the guest has its libraries and what its words name, no more."""
     ended = _EXIT.search(why)
+    if program.PACK in params and (killed := _SIGNAL.search(why)):
+        number = int(killed[2]) if killed[2] else getattr(signal, f"SIG{killed[1]}", None)
+        return f" (if it ends so here too, --expect-status {128 + number})" if number else ""
     if program.PACK not in params or ended is None:
         return ""
     if _WRITES.search(why):  # the guest says it itself where its words are short enough

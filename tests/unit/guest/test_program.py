@@ -144,3 +144,9 @@ def test_what_is_said_to_standard_error_is_kept_beside_long_output(guest_cache: 
     program = Program(argv=("sh", "-c", "seq 5000; echo the only complaint >&2"))
     state, _, printed = run(guest_cache, tmp_path, program)
     assert (state, printed[0], printed[-1]) == ("ok", "1", "the only complaint")
+
+
+def test_a_signal_may_be_how_it_ends(guest_cache: Path, tmp_path: Path) -> None:
+    """A shell's status of it, which is what $? has."""
+    program = Program(argv=("sh", "-c", "kill -TERM $$"), expect_status=128 + 15)
+    assert run(guest_cache, tmp_path, program)[0] == "ok"
