@@ -191,6 +191,7 @@ static void become(const struct command *c)
 	cpu_set_t all;
 	int in;
 
+	setpgid(0, 0); /* as a job of a shell; it may say kill(0, ...), which scripts do */
 	dup2(p.out, 1);
 	dup2(p.err, 2);
 	memset(&all, 0xff, sizeof(all));
@@ -229,26 +230,6 @@ static int run(const struct command *c)
 	return pid < 0 ? -1 : status;
 }
 
-/*
- * The last line of what it said to standard error, with the one before it where that fits:
- * tar says what is wrong, and then that it was an error.
- */
-static void last_words(char *buf, size_t size)
-{
-	char text[512], *last, *before = "";
-	off_t end = lseek(p.err, 0, SEEK_END);
-	off_t from = end < (off_t)sizeof(text) ? 0 : end - (off_t)sizeof(text) + 1;
-	ssize_t n = pread(p.err, text, sizeof(text) - 1, from);
-
-	text[n > 0 ? n : 0] = 0;
-	last = cut_line(text);
-	if (last != text)
-		before = cut_line(text);
-	if (!*before || strchr(" \t", *before) || (before == text && from) ||
-	    snprintf(buf, size, "%s / %s", before, last) >= (int)size)
-		snprintf(buf, size, "%.*s", (int)size - 1, last);
-}
-
 /* What it did not find may only not have been packed; what is packed is read-only; and a guest has little memory. */
 static const char *remedy(const char *words)
 {
@@ -274,7 +255,7 @@ static const char *wrong(const struct command *c, int status, int expected)
 	/* as a shell has it: 128 and the signal that ended it */
 	if ((WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status)) == expected)
 		return NULL;
-	last_words(words, sizeof(words));
+	last_words(p.err, words, sizeof(words));
 	if (WIFSIGNALED(status) && !sigabbrev_np(WTERMSIG(status)))
 		snprintf(how, sizeof(how), "was killed by signal %d", WTERMSIG(status));
 	else if (WIFSIGNALED(status))

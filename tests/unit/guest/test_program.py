@@ -75,6 +75,7 @@ def test_a_program_runs_with_all_that_goes_with_it(guest_cache: Path, tmp_path: 
         ("printf 'old\\nx: cannot open\\nfailed\\n\\n' >&2; exit 5", "not 0: x: cannot open / failed"),
         ("printf 'Trace:\\n  raise x\\nError: x' >&2; exit 5", "not 0: Error: x"),
         ("head -c 600 /dev/zero | tr '\\0' a >&2; echo >&2; echo end >&2; exit 5", "not 0: end"),
+        ("printf 'mount: no type x.\\n       dmesg(1) may have more.\\n' >&2; exit 5", "not 0: mount: no type x."),
         ("kill -SEGV $$", "was killed by SIGSEGV"),
         ("kill -40 $$", "was killed by signal 40"),
     ],
@@ -150,3 +151,17 @@ def test_a_signal_may_be_how_it_ends(guest_cache: Path, tmp_path: Path) -> None:
     """A shell's status of it, which is what $? has."""
     program = Program(argv=("sh", "-c", "kill -TERM $$"), expect_status=128 + 15)
     assert run(guest_cache, tmp_path, program)[0] == "ok"
+
+
+def test_a_program_may_signal_its_process_group(guest_cache: Path, tmp_path: Path) -> None:
+    """It was that of the harness: "the case was killed by SIGKILL (out of memory?)"."""
+    program = Program(argv=("sh", "-c", "trap '' TERM; kill 0"))
+    assert run(guest_cache, tmp_path, program)[:2] == ("ok", "")
+
+
+def test_of_a_program_that_never_ends_nothing_is_left_on_this_machine(guest_cache: Path, tmp_path: Path) -> None:
+    (tmp_path / "sleep").symlink_to(shutil.which("sleep") or "")
+    script = f"{tmp_path}/sleep 1001 & {tmp_path}/sleep 1002; true"
+    assert run(guest_cache, tmp_path, Program(argv=("sh", "-c", script)))[0] == "hung"
+    said = [one.read_bytes() for one in Path("/proc").glob("[0-9]*/cmdline") if one.exists()]
+    assert not [one for one in said if str(tmp_path).encode() in one]
