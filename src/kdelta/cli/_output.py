@@ -27,9 +27,13 @@ if TYPE_CHECKING:
 _WRITES = re.compile(r"(?i)\bread[- ]?only\b|\bwrite?able\b|\bmay write in\b")  # by errno, or in a program's own words
 _LEFT = re.compile(r"\b[Ff]ile exists|\balready exists")
 _NO_TERMINAL = re.compile(r"nappropriate ioctl|not a (?:tty|terminal)|opening terminal|from a terminal|'?/dev/tty\b")
+_NO_MODULES = re.compile(
+    r"unknown filesystem type|mount failed: Operation not permitted|set ?up loop|/dev/loop|Module \S+ not found"
+    r"|/lib/modules|Unknown device type|Address family not supported"
+)
 _TOLD = ("packs what it needs", "gives it more")  # the guest's: of what it did not find, and of memory
 _EXIT = re.compile(r" ended with exit status (\d+)")
-_SIGNAL = re.compile(r" was killed by (?:SIG([A-Z0-9]+)|signal (\d+))(?!.*; the guest is out of memory)")
+_SIGNAL = re.compile(r"(?<!the case) was killed by (?:SIG([A-Z0-9]+)|signal (\d+))(?!.*; the guest is out of memory)")
 FOLDING = ("terminal", "mail", "markdown", "html")  # formats that leave causes to those who ask
 
 
@@ -193,6 +197,10 @@ def _unpacked(params: Mapping[str, str], why: str) -> str:
         return " (it runs several times in one guest: what a run leaves outside of its directory, --between removes)"
     if _NO_TERMINAL.search(why):
         return " (a guest's program has no terminal; script makes it one: -- script -eqc 'PROGRAM ARGS' /dev/null)"
+    if _NO_MODULES.search(why):
+        return (
+            ' (guests load no modules: what it needs must be built into the kernel, as src: with config="CONFIG_X=y")'
+        )
     files = "a file that it looks for by itself is packed by --follow, --tree DIR or --file PATH; "
     known = any(said in why for said in _TOLD)
     return f" ({'' if known else files}if it ends so here too, --expect-status {ended[1]})"
