@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <ctype.h>
+#include <dirent.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,6 +13,7 @@
 #include "cgroup.h"
 #include "harness.h"
 #include "harness_child.h"
+#include "readfile.h"
 
 #define RECORDS_MAX (64u << 20)
 #define GRACE_MS 5000 /* for a child to end by itself after its outcome, or to die when killed */
@@ -91,6 +95,29 @@ void child_finish(struct child *c, bool all, const char *cgroup)
 	wait_ended(c, GRACE_MS);
 	while (waitpid(all ? -1 : -c->pid, NULL, all && c->ended ? 0 : WNOHANG) > 0)
 		;
+}
+
+/* Of a process of /proc, or 0. */
+static pid_t session_of(const char *pid)
+{
+	char path[300], line[512], *at;
+	int session = 0;
+
+	snprintf(path, sizeof(path), "/proc/%s/stat", pid);
+	at = read_line(path, line, sizeof(line)) ? strrchr(line, ')') : NULL;
+	return at && sscanf(at, ") %*c %*d %*d %d", &session) == 1 ? session : 0;
+}
+
+void child_end_session(const struct child *c)
+{
+	DIR *all = opendir("/proc");
+	struct dirent *e;
+
+	while (all && (e = readdir(all)))
+		if (isdigit((unsigned char)e->d_name[0]) && session_of(e->d_name) == c->pid)
+			kill(atoi(e->d_name), SIGKILL);
+	if (all)
+		closedir(all);
 }
 
 void child_describe_death(const struct child *c, const struct job *job, char *why, size_t size)

@@ -24,6 +24,8 @@ struct child {
 void child_collect(struct child *c, uint64_t limit_ns);
 /* Ends the child and all that it left behind; `all` says that nobody else's processes are there. */
 void child_finish(struct child *c, bool all, const char *cgroup);
+/* Where others' processes are there: ends what it left behind in process groups of their own, as programs have. */
+void child_end_session(const struct child *c);
 bool child_has_outcome(const struct child *c);
 bool child_is_ok(const struct child *c);
 /* Why there is no outcome. */

@@ -226,6 +226,8 @@ static bool run_child(const struct supervisor *sv, const struct jobs *js, const 
 		held = pressure_held(sv, job, p);
 		if (!is_last(sv, js) || !child_has_outcome(&c))
 			child_finish(&c, sv->init && !js->rehearsal, cgroup);
+		if (!sv->init)
+			child_end_session(&c);
 		if (!c.ended && (c.late || c.stays))
 			stream_note(sv->stream, "process %d of a job could not be killed",
 				    (int)c.pid);

@@ -25,9 +25,11 @@
 #include "../mark.h" /* what the child does before execve is not the program's */
 #include "../workload.h"
 #include "program_copy.h"
+#include "program_devices.h"
 #include "program_words.h"
 
 #define WORDS 4096
+#define SAID_MOST 1024
 #define UNTIMED_LIMIT 127 /* exit status of a child that could not become the program */
 
 struct command {
@@ -154,12 +156,16 @@ static int make_root(struct wl *wl)
 	    mount_at(wl, "devtmpfs", "/dev") || mount_at(wl, "tmpfs", p.scratch) ||
 	    renew_writable(wl))
 		return -1;
-	/* for openpty(3), as script(1) calls it; a kernel may have none */
-	mkdir(below("/dev/pts", path, sizeof(path)), 0755);
-	mount("devpts", path, "devpts", MS_NOSUID | MS_NOEXEC, "ptmxmode=0666,mode=0620");
-	return mkdir(below("/dev/shm", path, sizeof(path)), 01777) && errno != EEXIST
-		       ? wl_fail(wl, "mkdir %s", path)
-		       : mount_at(wl, "tmpfs", "/dev/shm");
+	if (furnish_devices(wl, below("/dev", path, sizeof(path))))
+		return -1;
+	/*
+	 * Over the root, as switch_root(8) does: to the kernel the program is then in no chroot, where it refuses new
+	 * user namespaces (current_chrooted() in fs/namespace.c). What is mounted over / has the name "/..".
+	 */
+	if (mount(p.root, "/", NULL, MS_MOVE, NULL))
+		return wl_fail(wl, "mount of %s at /", p.root);
+	p.root = "/..";
+	return 0;
 }
 
 static int output(struct wl *wl, const char *name)
@@ -185,6 +191,7 @@ static void become(const struct command *c)
 	cpu_set_t all;
 	int in;
 
+	setpgid(0, 0); /* as a job of a shell; it may say kill(0, ...), which scripts do */
 	dup2(p.out, 1);
 	dup2(p.err, 2);
 	memset(&all, 0xff, sizeof(all));
@@ -223,26 +230,6 @@ static int run(const struct command *c)
 	return pid < 0 ? -1 : status;
 }
 
-/*
- * The last line of what it said to standard error, with the one before it where that fits:
- * tar says what is wrong, and then that it was an error.
- */
-static void last_words(char *buf, size_t size)
-{
-	char text[512], *last, *before = "";
-	off_t end = lseek(p.err, 0, SEEK_END);
-	off_t from = end < (off_t)sizeof(text) ? 0 : end - (off_t)sizeof(text) + 1;
-	ssize_t n = pread(p.err, text, sizeof(text) - 1, from);
-
-	text[n > 0 ? n : 0] = 0;
-	last = cut_line(text);
-	if (last != text)
-		before = cut_line(text);
-	if (!*before || strchr(" \t", *before) || (before == text && from) ||
-	    snprintf(buf, size, "%s / %s", before, last) >= (int)size)
-		snprintf(buf, size, "%.*s", (int)size - 1, last);
-}
-
 /* What it did not find may only not have been packed; what is packed is read-only; and a guest has little memory. */
 static const char *remedy(const char *words)
 {
@@ -265,10 +252,13 @@ static const char *wrong(const struct command *c, int status, int expected)
 	char words[120] = "", how[64];
 	const char *slash = strrchr(c->argv[0], '/');
 
-	if (WIFEXITED(status) && WEXITSTATUS(status) == expected)
+	/* as a shell has it: 128 and the signal that ended it */
+	if ((WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status)) == expected)
 		return NULL;
-	last_words(words, sizeof(words));
-	if (WIFSIGNALED(status))
+	last_words(p.err, words, sizeof(words));
+	if (WIFSIGNALED(status) && !sigabbrev_np(WTERMSIG(status)))
+		snprintf(how, sizeof(how), "was killed by signal %d", WTERMSIG(status));
+	else if (WIFSIGNALED(status))
 		snprintf(how, sizeof(how), "was killed by SIG%s", sigabbrev_np(WTERMSIG(status)));
 	else
 		snprintf(how, sizeof(how), "ended with exit status %d, not %d", WEXITSTATUS(status),
@@ -323,11 +313,16 @@ static void op(struct wl_task *t)
 		wl_op_failed(t, why);
 }
 
+/* What it says to standard error has room beside what it prints. */
 static void keep_output(void)
 {
-	ssize_t n = pread(p.out, p.kept, sizeof(p.kept) - 1, 0), more;
+	off_t said = lseek(p.err, 0, SEEK_END);
+	size_t room = said < 0 ? 0 : said < SAID_MOST ? (size_t)said : SAID_MOST;
+	ssize_t n = pread(p.out, p.kept, sizeof(p.kept) - 1 - room, 0), more;
 
 	n = n < 0 ? 0 : n;
+	if (room && n && p.kept[n - 1] != '\n') /* what is said begins a line */
+		p.kept[n + room < sizeof(p.kept) - 1 ? n++ : n - 1] = '\n';
 	more = pread(p.err, p.kept + n, sizeof(p.kept) - 1 - (size_t)n, 0);
 	n += more < 0 ? 0 : more;
 	p.kept[n] = 0;

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Cuts the last line off @text and returns it. */
 static inline char *cut_line(char *text)
@@ -22,6 +23,29 @@ static inline char *cut_line(char *text)
 		return text;
 	*line = 0;
 	return line + 1;
+}
+
+/*
+ * The last line of file @fd, with the one before it where that fits:
+ * tar says what is wrong, and then that it was an error.
+ */
+static inline void last_words(int fd, char *buf, size_t size)
+{
+	char text[512], *last, *before = "";
+	off_t end = lseek(fd, 0, SEEK_END);
+	off_t from = end < (off_t)sizeof(text) ? 0 : end - (off_t)sizeof(text) + 1;
+	ssize_t n = pread(fd, text, sizeof(text) - 1, from);
+
+	text[n > 0 ? n : 0] = 0;
+	last = cut_line(text);
+	if (last != text)
+		before = cut_line(text);
+	if (*before &&
+	    strchr(" \t", *last)) /* mount(8) and others go on so about the line before */
+		snprintf(buf, size, "%.*s", (int)size - 1, before);
+	else if (!*before || strchr(" \t", *before) || (before == text && from) ||
+		 snprintf(buf, size, "%s / %s", before, last) >= (int)size)
+		snprintf(buf, size, "%.*s", (int)size - 1, last);
 }
 
 /* How often a process was killed because memory ran out; 0 where the kernel does not count (before Linux 4.13). */

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,8 +26,14 @@ if TYPE_CHECKING:
 
 _WRITES = re.compile(r"(?i)\bread[- ]?only\b|\bwrite?able\b|\bmay write in\b")  # by errno, or in a program's own words
 _LEFT = re.compile(r"\b[Ff]ile exists|\balready exists")
+_NO_TERMINAL = re.compile(r"nappropriate ioctl|not a (?:tty|terminal)|opening terminal|from a terminal|'?/dev/tty\b")
+_NO_MODULES = re.compile(
+    r"unknown filesystem type|mount failed: Operation not permitted|set ?up loop|/dev/loop|Module \S+ not found"
+    r"|/lib/modules|Unknown device type|Address family not supported"
+)
 _TOLD = ("packs what it needs", "gives it more")  # the guest's: of what it did not find, and of memory
 _EXIT = re.compile(r" ended with exit status (\d+)")
+_SIGNAL = re.compile(r"(?<!the case) was killed by (?:SIG([A-Z0-9]+)|signal (\d+))(?!.*; the guest is out of memory)")
 FOLDING = ("terminal", "mail", "markdown", "html")  # formats that leave causes to those who ask
 
 
@@ -178,6 +185,9 @@ def refuse_lost(result: ExperimentResult) -> None:
 def _unpacked(params: Mapping[str, str], why: str) -> str:
     """What a program that ended badly may lack: the guest has its libraries and what its words name, no more."""
     ended = _EXIT.search(why)
+    if program.PACK in params and (killed := _SIGNAL.search(why)):
+        number = int(killed[2]) if killed[2] else getattr(signal, f"SIG{killed[1]}", None)
+        return f" (if it ends so here too, --expect-status {128 + number})" if number else ""
     if program.PACK not in params or ended is None:
         return ""
     if _WRITES.search(why):  # the guest says it itself where its words are short enough
@@ -185,6 +195,12 @@ def _unpacked(params: Mapping[str, str], why: str) -> str:
         return "" if "may write in" in why else told
     if _LEFT.search(why):
         return " (it runs several times in one guest: what a run leaves outside of its directory, --between removes)"
+    if _NO_TERMINAL.search(why):
+        return " (a guest's program has no terminal; script makes it one: -- script -eqc 'PROGRAM ARGS' /dev/null)"
+    if _NO_MODULES.search(why):
+        return (
+            ' (guests load no modules: what it needs must be built into the kernel, as src: with config="CONFIG_X=y")'
+        )
     files = "a file that it looks for by itself is packed by --follow, --tree DIR or --file PATH; "
     known = any(said in why for said in _TOLD)
     return f" ({'' if known else files}if it ends so here too, --expect-status {ended[1]})"

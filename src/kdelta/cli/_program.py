@@ -3,6 +3,11 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+import stat
+import sys
+import termios
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -103,7 +108,23 @@ class ProgramArgs:
         for one in (*([found] if found else []), *pointed):
             if one.note:
                 _told(one.note)
+        if not program.stdin and (waiting := _waiting()):
+            _told(f"{waiting}, and the program reads /dev/null: --stdin FILE is its standard input")
         return (case, *(chosen() if named else ()))
+
+
+def _waiting() -> str:
+    """What is on our standard input, as in ``kdelta ... -- wc -l <file``; "" where nothing is, or it is a terminal."""
+    try:
+        facts = os.fstat(0)
+        if stat.S_ISREG(facts.st_mode) and os.lseek(0, 0, os.SEEK_CUR) < facts.st_size:
+            return f"standard input is {os.readlink('/proc/self/fd/0')} here"
+        if stat.S_ISFIFO(facts.st_mode):
+            bytes_waiting = int.from_bytes(fcntl.ioctl(0, termios.FIONREAD, bytes(4)), sys.byteorder)
+            return "standard input is a pipe here, with something in it" if bytes_waiting else ""
+    except OSError:
+        return ""
+    return ""
 
 
 @cache

@@ -30,6 +30,13 @@ _DEFAULT = ("/lib", "/usr/lib", "/lib64", "/usr/lib64", "/usr/local/lib")  # the
 _CACHED = re.compile(r"^\s*(\S+) \(([^)]*)\) => (\S+)$")
 _TAGS = {"EM_X86_64": "x86-64", "EM_AARCH64": "AArch64"}
 _MACHINES = {"EM_X86_64": "x86_64", "EM_AARCH64": "aarch64"}
+# What begins a line of a shell's and mostly is no program: POSIX.1-2024, XCU 2.4 and 2.15, and bash's.
+_OF_A_SHELL = frozenset((
+    ".", ":", "[[", "{", "(", "!", "alias", "bg", "break", "builtin", "case", "cd", "command", "continue", "declare",
+    "eval", "exec", "exit", "export", "fg", "for", "function", "hash", "if", "jobs", "let", "local", "mapfile",
+    "popd", "pushd", "read", "readonly", "return", "select", "set", "shift", "source", "time", "times", "trap",
+    "type", "typeset", "ulimit", "umask", "unalias", "unset", "until", "wait", "while",
+))  # fmt: skip
 _SHEBANGS_MOST = 5  # as the kernel has it: BINPRM_MAX_RECURSION
 
 
@@ -124,11 +131,12 @@ def _musl_folders(interpreter: str) -> list[str]:
         return []
 
 
-def _candidates(name: str, elf: _Elf, rpath: tuple[str, ...], interpreter: str) -> Iterator[str]:
+def _candidates(
+    name: str, elf: _Elf, rpath: tuple[str, ...], interpreter: str, given: tuple[str, ...]
+) -> Iterator[str]:
     if "/" in name:
         yield name
         return
-    given = tuple(filter(None, os.environ.get("LD_LIBRARY_PATH", "").split(":")))
     for folder in (*(() if elf.runpath else (*elf.rpath, *rpath)), *given, *elf.runpath, *_musl_folders(interpreter)):
         yield f"{folder}/{name}"
     if "ld-musl" not in interpreter and (found := _cached().get((name, _TAGS.get(elf.machine, "")))):
@@ -144,7 +152,7 @@ def _fits(path: Path, elf: _Elf) -> bool:
     return other is not None and (other.machine, other.bits) == (elf.machine, elf.bits)
 
 
-def _libraries(path: Path, elf: _Elf) -> Iterator[Path]:
+def _libraries(path: Path, elf: _Elf, given: tuple[str, ...]) -> Iterator[Path]:
     """All shared libraries of an ELF file, those of its libraries too.
 
     Raises:
@@ -158,15 +166,25 @@ def _libraries(path: Path, elf: _Elf) -> Iterator[Path]:
             if name in seen:
                 continue
             seen.add(name)
-            where = next((Path(c) for c in _candidates(name, of, rpath, elf.interpreter) if _fits(Path(c), elf)), None)
+            candidates = _candidates(name, of, rpath, elf.interpreter, given)
+            where = next((Path(c) for c in candidates if _fits(Path(c), elf)), None)
             if where is None and name.startswith(("libc.musl-", "ld-linux", "ld-musl")):
                 continue  # the loader itself
             if where is None:
-                raise UserError(f"program: {user} needs {name}, which is not on this machine; install its package")
+                raise UserError(f"program: {user} needs {name}, which {_not_found(name, elf)}")
             yield where
             inner = _elf(where)
             if inner is not None:
                 left.append((where, inner, (*of.rpath, *rpath)))
+
+
+def _not_found(name: str, elf: _Elf) -> str:
+    """What is said of a library that the loader does not find in the environment that the program has there."""
+    for folder in filter(None, os.environ.get("LD_LIBRARY_PATH", "").split(":")):
+        if _fits(Path(folder) / name, elf):
+            return f"only LD_LIBRARY_PATH has here; give the program --env LD_LIBRARY_PATH={shlex.quote(folder)}"
+    where = "is not where its loader looks"
+    return f"{where}; install its package, or say where it is: --env LD_LIBRARY_PATH=DIR"
 
 
 def _head(path: Path) -> bytes:
@@ -182,15 +200,19 @@ def _shebang(path: Path) -> list[str]:
     return head[2:].split(b"\n")[0].decode("utf-8", "replace").split(None, 1)
 
 
-def needed(program: Path, depth: int = 0) -> list[Path]:
+def needed(program: Path, given: tuple[str, ...] = (), depth: int = 0) -> list[Path]:
     """The program and all that it cannot start without, as found (symbolic links are not followed).
+
+    Args:
+        given: the directories of its LD_LIBRARY_PATH, absolute: of the environment that it will have.
+        depth: how many scripts deep this is.
 
     Raises:
         UserError: a file is missing or cannot be read, or is for another machine.
     """
     elf = _elf(program)
     if elf is None:
-        return [program, *_of_script(program, depth)]
+        return [program, *_of_script(program, given, depth)]
     if _MACHINES.get(elf.machine) != platform.machine():
         raise UserError(f"program: {program} is for {elf.machine.removeprefix('EM_')}, not for {platform.machine()}")
     found = [program]
@@ -198,7 +220,7 @@ def needed(program: Path, depth: int = 0) -> list[Path]:
         if not Path(elf.interpreter).is_file():
             raise UserError(f"program: {program} needs {elf.interpreter}, which is not on this machine")
         found.append(Path(elf.interpreter))
-    return [*found, *_libraries(program, elf)]
+    return [*found, *_libraries(program, elf, given)]
 
 
 def refuse_unstartable(program: Path) -> None:
@@ -215,7 +237,7 @@ def refuse_unstartable(program: Path) -> None:
         raise UserError(f"program: {program} is neither an ELF file nor begins with #!; {remedy}")
 
 
-def _of_script(program: Path, depth: int) -> list[Path]:
+def _of_script(program: Path, given: tuple[str, ...], depth: int) -> list[Path]:
     line = _shebang(program)
     if not line:
         return []
@@ -224,9 +246,9 @@ def _of_script(program: Path, depth: int) -> list[Path]:
     interpreter = Path(line[0])
     if not interpreter.is_file():
         raise UserError(f"program: {program} needs {interpreter}, which is not on this machine")
-    found = needed(interpreter, depth + 1)
+    found = needed(interpreter, given, depth + 1)
     if (by_env := found_by_env(program)) is not None:
-        found += needed(by_env, depth + 1)
+        found += needed(by_env, given, depth + 1)
     return found
 
 
@@ -265,8 +287,10 @@ def on_path(name: str, cwd: Path = Path()) -> Path:
 
 
 def _meant(name: str) -> str:
-    """What was meant where ``name`` is no program but what a shell takes: ``A=1 ls``, ``'ls | wc'``; else ""."""
+    """What was meant where ``name`` is no program but what a shell takes: ``A=1 ls``, ``'ls | wc'``, cd; else ""."""
     first, *others = name.split() or [""]
+    if name in _OF_A_SHELL:
+        return f": a shell does that itself, as in -- sh -c '{name} ...'"
     if "=" in first and first.partition("=")[0].isidentifier():
         return f"; a variable is set by --env {first}"
     return f"; a shell's line is run by -- sh -c {shlex.quote(name)}" if others and shutil.which(first) else ""

@@ -44,6 +44,13 @@ _PYTHON_O = re.compile(r"-[A-Za-z]*O.*|PYTHONOPTIMIZE=.+")
 _MODULES_OUT = re.compile(r"_tkinter|_test.*|_xxtest.*")  # the first is of no use without X, whose libraries are many
 
 
+class _Lookup(Struct, frozen=True):
+    """How the files of a program are looked for: without the ``out`` of a Python, in the ``libraries`` it is given."""
+
+    out: str
+    libraries: tuple[str, ...]
+
+
 class Pack(Struct, frozen=True):
     """A packed program: ``spec`` is its description, ``tree`` the archive (None natively)."""
 
@@ -86,25 +93,32 @@ def _extensions_need(library: Path) -> tuple[Path, ...]:
     return tuple(found)
 
 
-def _program(tree: Tree, name: str, cwd: Path, out: str) -> Path:
+def _lookup(program: Program, cwd: Path) -> _Lookup:
+    """Of the environment that it will have (--env), or that env(1) gives to what it starts."""
+    given = (text.partition("=")[2] for text in (*program.argv, *program.env) if text.startswith("LD_LIBRARY_PATH="))
+    folders = (str(cwd / program.cwd / folder) for text in given for folder in text.split(":") if folder)
+    return _Lookup(_python_out(program), tuple(folders))
+
+
+def _program(tree: Tree, name: str, cwd: Path, lookup: _Lookup) -> Path:
     program = closure.on_path(name, cwd)
-    for path in closure.needed(program):
+    for path in closure.needed(program, lookup.libraries):
         tree.add(path)
-        _python(tree, path, out)
+        _python(tree, path, lookup.out)
     return program
 
 
-def _guessed(tree: Tree, path: str, cwd: Path, out: str) -> None:
+def _guessed(tree: Tree, path: str, cwd: Path, lookup: _Lookup) -> None:
     """As ``_program``, of one that perhaps nobody starts: where it could not run here, it is left out."""
     apart = Tree()
     try:
-        _program(apart, path, cwd, out)
+        _program(apart, path, cwd, lookup)
     except UserError:
         return
     tree.nodes = apart.nodes | tree.nodes
 
 
-def _given(tree: Tree, program: Program, cwd: Path) -> None:
+def _given(tree: Tree, program: Program, cwd: Path, lookup: _Lookup) -> None:
     """What the user named: --file, --tree, files among the program's words and standard input."""
     for text in program.files:
         name, colon, place = text.partition(":")
@@ -124,8 +138,8 @@ def _given(tree: Tree, program: Program, cwd: Path) -> None:
     for text in (text for word in program.argv[1:] for text in here.parts(word)):
         if os.path.isfile(cwd / text):  # not Path's own: a word may be too long for a name
             tree.add(cwd / text)
-            for path in closure.needed(cwd / text) if os.access(cwd / text, os.X_OK) else ():
-                tree.add(path)
+            if os.access(cwd / text, os.X_OK):  # strace ./program; but sha256sum ./program-of-another-machine too
+                _guessed(tree, os.path.abspath(cwd / text), cwd, lookup)
 
 
 def _environment(program: Program, scratch: str, started: Path) -> dict[str, str]:
@@ -157,18 +171,18 @@ def _spec(
     return b"".join(f"{key}={value}".encode("utf-8", "surrogateescape") + b"\0" for key, value in rows)
 
 
-def _commands(tree: Tree, program: Program, cwd: Path) -> dict[str, list[str]]:
+def _commands(tree: Tree, program: Program, cwd: Path, lookup: _Lookup) -> dict[str, list[str]]:
     """The program and the untimed commands, by absolute path; their files go into the tree."""
-    found, out = {"arg": list(program.argv)}, _python_out(program)
+    found = {"arg": list(program.argv)}
     for key, text in (("setup", program.setup), ("between", program.between)):
         if text:
             found[key] = words(text, f"--{key}")
     for argv in found.values():
         if not argv:
             raise UserError("program: --setup and --between take a command")
-        argv[0] = str(_program(tree, argv[0], cwd, out))
+        argv[0] = str(_program(tree, argv[0], cwd, lookup))
         for path in shell.programs(argv, cwd, _PATH):
-            _guessed(tree, path, cwd, out)
+            _guessed(tree, path, cwd, lookup)
     return found
 
 
@@ -236,10 +250,11 @@ def _for_guests(
 ) -> tuple[list[str], list[Path]]:
     """All ``programs``, which differ in their words alone, with the files of the first, and what these are here."""
     program, tree = programs[0], Tree()
-    commands = _commands(tree, program, cwd)
+    lookup = _lookup(program, cwd)
+    commands = _commands(tree, program, cwd, lookup)
     for argv in commands.values():
         closure.refuse_unstartable(Path(argv[0]))
-    _given(tree, program, cwd)
+    _given(tree, program, cwd, lookup)
     if program.follow:
         _followed(tree, program, commands["arg"], place, stdin)
     for path in (*map(Path, _ALWAYS), *([stdin] if stdin else [])):
@@ -278,7 +293,7 @@ def _for_here(program: Program, cwd: Path, place: Path, stdin: Path | None) -> s
     if not place.is_dir():
         raise UserError(f"--cwd {program.cwd}: there is no such directory")
     more = {"cwd": str(place), "stdin": str(stdin or "")}
-    commands = _commands(Tree(), program, cwd)
+    commands = _commands(Tree(), program, cwd, _lookup(program, cwd))
     env = _environment(program, tempfile.gettempdir(), Path(commands["arg"][0]))
     return _kept(_spec(program, commands, env, more), None)
 

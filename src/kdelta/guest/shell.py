@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Programs that shell commands name, of ``sh -c`` and of scripts: a guess by their words, so rather too many."""
+"""Programs that commands name, of ``sh -c``, of scripts and of ``timeout 9 ls``: by their words, so rather too many."""
 
 from __future__ import annotations
 
@@ -10,6 +10,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 _SHELLS = frozenset(("sh", "bash", "dash", "ash", "ksh", "mksh", "zsh"))
+# What starts the program that its words name, of coreutils, util-linux and what measures or traces.
+_STARTERS = frozenset((
+    "chroot", "chrt", "doas", "env", "faketime", "fakeroot", "find", "flock", "gdb", "ionice", "linux32", "linux64",
+    "ltrace", "nice", "nohup", "nsenter", "numactl", "parallel", "perf", "prlimit", "runuser", "script", "setarch",
+    "setpriv", "setsid", "stdbuf", "strace", "su", "sudo", "taskset", "time", "timeout", "unshare", "valgrind",
+    "watch", "xargs",
+))  # fmt: skip
 _WORD = re.compile(r"[\w./+:@-]+")
 _MOST_BYTES = 64 << 10  # of a script; longer ones are rather data behind a shell's head
 
@@ -35,13 +42,16 @@ def _is_script(path: Path) -> bool:
 
 
 def programs(argv: Sequence[str], cwd: Path, search: str) -> tuple[str, ...]:
-    """The programs that a shell command may start: its words that are programs in the path ``search``, or absolute.
+    """Programs that a command of a shell, or of what starts another, may start: words in ``search``, or absolute.
 
     Args:
         argv: the command, its program by absolute path.
     """
     if Path(argv[0]).name in _SHELLS:
         text = _text(argv, cwd)
+    elif Path(argv[0]).name in _STARTERS:
+        scripts = (cwd / word for word in argv[1:] if os.path.isfile(cwd / word))
+        text = "\n".join(("sh", *argv[1:], *(_script(script) for script in scripts if _is_script(script))))
     else:
         text = _script(Path(argv[0])) if _is_script(Path(argv[0])) else ""
     found = (shutil.which(word, path=search) for word in dict.fromkeys(_WORD.findall(text)) if _may_be(word))

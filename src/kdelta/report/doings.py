@@ -66,6 +66,14 @@ def printed(w: of_results.PrintedOtherwise) -> str:
     )
 
 
+def lacking(w: of_results.PrintedLacking) -> str:
+    """That a program said that it lacks something, and went on."""
+    return (
+        f'{w.case} printed "{w.line}" in the guests: where it does not here, its figures are of a run that lacks that '
+        "(--follow packs what it opens here, --file PATH what you name, --writable lets it write where it runs)"
+    )
+
+
 def placed(w: of_verdicts.Placed) -> str:
     """Why a count of a program on several CPUs decides nothing."""
     return (
@@ -164,3 +172,9 @@ def holds(w: of_traces.HoldUnclear) -> str:
     """Of how many lock holds the end was not seen."""
     how = "ended in a function that is not known" if w.elsewhere else "began before the last one had ended"
     return f"{w.site}: {w.holds} holds {how}, and are not counted"
+
+
+SENTENCES = (
+    accounts, strings, other_calls, varies, printed, lacking, placed, same_kernel, folder_lacking, fewer_cpus, idles,
+    waited, deferred, meanwhile,
+)  # fmt: skip

@@ -220,11 +220,8 @@ def _(w: of_verdicts.Withdrawn) -> str:
     return text + (f"; a grid needs {w.blocks} blocks or more" if w.blocks is not None else "")
 
 
-for said in (doings.accounts, doings.strings, doings.other_calls, doings.varies, doings.placed, doings.idles):
+for said in doings.SENTENCES:
     sentence.register(said)
-for told in (doings.same_kernel, doings.fewer_cpus, doings.waited, doings.deferred, doings.meanwhile, doings.printed):
-    sentence.register(told)
-sentence.register(doings.folder_lacking)
 
 
 def _spread(value: float) -> str:

@@ -174,6 +174,7 @@ def _assembled(
         warnings=(
             *remarks.on_experiment(experiment, boots),
             *printed.otherwise(experiment, store, boots),
+            *printed.lacking(experiment, store, boots),
             *remarks.on_counters(experiment, store),
         ),
     )

@@ -236,6 +236,14 @@ class PrintedOtherwise(Warn, frozen=True):
     line: str
 
 
+class PrintedLacking(Warn, frozen=True):
+    """A ``line`` that a program printed on all seeds of the first kernel, which says that it did not find a file."""
+
+    code: ClassVar[str] = "lacks"
+    case: str
+    line: str
+
+
 class LeftOut(Warn, frozen=True):
     """Versions of a sweep that are no kernels, for one reason; ``behind`` is the kernel that has their patches too."""
 

@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Iterable
 from pathlib import Path
 
 from kdelta.errors import UserError
 from kdelta.spec.sources import Kind, kind_of
 
+_MAIN = re.compile(r"^\s*(?:\w+\s+)*main\s*\(", re.MULTILINE)
 HOW_TO = "see docs/how-to/add-a-workload.md"
 
 
@@ -47,6 +50,10 @@ def files(own: Iterable[Path]) -> list[tuple[Path, Kind]]:
         elif place.is_file():
             mine = [(place, _kind(place))]
             if not mine[0][1]:
+                if _MAIN.search(read(place)):
+                    made = f"cc -O2 -pthread {shlex.quote(str(place))} -o {shlex.quote(place.stem)}"
+                    measured = f"-- {shlex.quote(f'./{place.stem}')}"
+                    raise UserError(f"{place} is a program of its own: {made}, then {measured} measures it")
                 raise UserError(f"workloads {place}: neither a CASE nor a WORKLOAD nor a testcase is in it; {HOW_TO}")
         else:
             raise UserError(f"workloads {place}: no such directory or C file")

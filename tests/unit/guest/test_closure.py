@@ -52,8 +52,20 @@ def test_runpath_with_origin_and_libraries_of_libraries_are_found(tmp_path: Path
     found = needed(program)
     assert {str(tmp_path / "lib" / "libouter.so"), str(inner)} <= {os.path.normpath(path) for path in found}
     inner.unlink()
-    with pytest.raises(UserError, match=r"libouter\.so needs libinner\.so, which is not on this machine"):
+    with pytest.raises(UserError, match=r"libouter\.so needs libinner\.so, which is not where its loader looks"):
         needed(program)
+
+
+def test_libraries_are_looked_for_where_the_loader_will(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    library = _library(tmp_path / "odd", "far")
+    source = "int far(void); int main(void) { return far(); }"
+    program = _made(tmp_path / "user", source, f"-L{library.parent}", "-lfar")
+    with pytest.raises(UserError, match=r"say where it is: --env LD_LIBRARY_PATH=DIR"):
+        needed(program)
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(library.parent))  # ours, which no guest has
+    with pytest.raises(UserError, match=f"give the program --env LD_LIBRARY_PATH={library.parent}"):
+        needed(program)
+    assert library in needed(program, (str(library.parent),))
 
 
 def test_scripts_need_their_interpreters_also_by_env_and_not_without_end(tmp_path: Path) -> None:
@@ -76,7 +88,8 @@ def test_what_is_damaged_or_of_another_machine_or_nowhere_is_refused(tmp_path: P
     (tmp_path / "other").write_bytes(other)
     with pytest.raises(UserError, match="is for RISCV, not for"):
         needed(tmp_path / "other")
-    for name, why in (("no-such-program", "not on this machine's PATH"), (str(tmp_path), "a directory")):
+    refused = {"no-such-program": "not on this machine's PATH", "cd": "a shell does that itself, as in -- sh -c 'cd "}
+    for name, why in (*refused.items(), (str(tmp_path), "a directory")):
         with pytest.raises(UserError, match=why):
             on_path(name)
     with pytest.raises(UserError, match="may not be executed"):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import stat
 import subprocess
@@ -128,6 +129,42 @@ def test_what_a_shell_names_is_packed_with_it(tmp_path: Path) -> None:
         assert {tool("tac"), tool("rev")} <= _packed(tmp_path, *argv)[0].keys()
     assert tool("tac") not in _packed(tmp_path, "cat", "plain.txt", "-c", "tac")[0]
     assert tool("tac") in _packed(tmp_path, "cat", setup="sh -c 'tac /etc/passwd'")[0]
+
+
+@pytest.mark.parametrize("words", ["timeout 9 nice tac", "env A=1 sh -c 'echo|tac'", "strace -c ./run.sh", "xargs tac"])
+def test_what_a_program_starts_by_its_words_is_packed_with_it(tmp_path: Path, words: str) -> None:
+    """``script -qc 'stty -a' /dev/null`` had no /bin/sh, ended well, and was "the same" on two kernels."""
+    argv = shlex.split(words)
+    if not all(map(shutil.which, (argv[0], "tac"))):
+        pytest.skip(f"no {argv[0]} or tac here")
+    (tmp_path / "run.sh").write_text("#!/bin/sh\ntac <in.txt\n")
+    (tmp_path / "run.sh").chmod(0o755)
+    nodes, _ = _packed(tmp_path, *argv)
+    assert {str(Path(shutil.which(name) or "")).lstrip("/") for name in ("tac", "sh")} <= set(nodes)
+
+
+def test_a_file_that_is_read_need_not_run_here(tmp_path: Path) -> None:
+    """``sha256sum ./for-another-machine`` was refused, as if that should be started."""
+    other = bytearray(Path("/bin/sh").resolve().read_bytes())
+    other[18:20] = (243).to_bytes(2, "little")  # EM_RISCV
+    (tmp_path / "other").write_bytes(other)
+    (tmp_path / "other").chmod(0o755)
+    assert f"{tmp_path}/other".lstrip("/") in _packed(tmp_path, "cat", "other")[0]
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc: kdelta doctor names the package")
+@pytest.mark.parametrize("by", ["option", "env"])
+def test_libraries_are_found_in_the_environment_that_the_program_gets(tmp_path: Path, by: str) -> None:
+    (tmp_path / "odd").mkdir()
+    (tmp_path / "far.c").write_text("int far(void) { return 0; }\n")
+    (tmp_path / "user.c").write_text("int far(void); int main(void) { return far(); }\n")
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", "odd/libfar.so", "far.c"], cwd=tmp_path, check=True)
+    subprocess.run(["gcc", "-o", "user", "user.c", "-Lodd", "-lfar"], cwd=tmp_path, check=True)
+    (tmp_path / "elsewhere").mkdir()
+    given = "LD_LIBRARY_PATH=../odd"
+    argv, env = (("../user",), (given,)) if by == "option" else (("env", given, "../user"), ())
+    nodes, _ = _packed(tmp_path / "elsewhere", *argv, env=env)
+    assert f"{tmp_path}/odd/libfar.so".lstrip("/") in nodes
 
 
 def test_a_word_may_be_longer_than_a_name_of_a_file(tmp_path: Path) -> None:

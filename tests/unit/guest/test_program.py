@@ -75,7 +75,9 @@ def test_a_program_runs_with_all_that_goes_with_it(guest_cache: Path, tmp_path: 
         ("printf 'old\\nx: cannot open\\nfailed\\n\\n' >&2; exit 5", "not 0: x: cannot open / failed"),
         ("printf 'Trace:\\n  raise x\\nError: x' >&2; exit 5", "not 0: Error: x"),
         ("head -c 600 /dev/zero | tr '\\0' a >&2; echo >&2; echo end >&2; exit 5", "not 0: end"),
+        ("printf 'mount: no type x.\\n       dmesg(1) may have more.\\n' >&2; exit 5", "not 0: mount: no type x."),
         ("kill -SEGV $$", "was killed by SIGSEGV"),
+        ("kill -40 $$", "was killed by signal 40"),
     ],
 )
 def test_a_run_that_goes_wrong_says_how(guest_cache: Path, tmp_path: Path, script: str, why: str) -> None:
@@ -137,3 +139,29 @@ def test_output_that_is_no_text_is_kept_and_harms_no_record(guest_cache: Path, t
     state, _, printed = run(guest_cache, tmp_path, program)
     assert state == "ok"
     assert printed[0].startswith("?") and printed[1:] == ["kd1 0 00000000 {}", "the end"]
+
+
+def test_what_is_said_to_standard_error_is_kept_beside_long_output(guest_cache: Path, tmp_path: Path) -> None:
+    program = Program(argv=("sh", "-c", "seq 5000; echo the only complaint >&2"))
+    state, _, printed = run(guest_cache, tmp_path, program)
+    assert (state, printed[0], printed[-1]) == ("ok", "1", "the only complaint")
+
+
+def test_a_signal_may_be_how_it_ends(guest_cache: Path, tmp_path: Path) -> None:
+    """A shell's status of it, which is what $? has."""
+    program = Program(argv=("sh", "-c", "kill -TERM $$"), expect_status=128 + 15)
+    assert run(guest_cache, tmp_path, program)[0] == "ok"
+
+
+def test_a_program_may_signal_its_process_group(guest_cache: Path, tmp_path: Path) -> None:
+    """It was that of the harness: "the case was killed by SIGKILL (out of memory?)"."""
+    program = Program(argv=("sh", "-c", "trap '' TERM; kill 0"))
+    assert run(guest_cache, tmp_path, program)[:2] == ("ok", "")
+
+
+def test_of_a_program_that_never_ends_nothing_is_left_on_this_machine(guest_cache: Path, tmp_path: Path) -> None:
+    (tmp_path / "sleep").symlink_to(shutil.which("sleep") or "")
+    script = f"{tmp_path}/sleep 1001 & {tmp_path}/sleep 1002; true"
+    assert run(guest_cache, tmp_path, Program(argv=("sh", "-c", script)))[0] == "hung"
+    said = [one.read_bytes() for one in Path("/proc").glob("[0-9]*/cmdline") if one.exists()]
+    assert not [one for one in said if str(tmp_path).encode() in one]

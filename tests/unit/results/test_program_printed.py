@@ -13,7 +13,7 @@ import pytest
 from kdelta.model import Case
 from kdelta.report.sentences import sentence
 from kdelta.results import answer, printed
-from kdelta.results.warnings import PrintedOtherwise
+from kdelta.results.warnings import PrintedLacking, PrintedOtherwise
 from kdelta.store.store import Store
 from unit.store.store_builders import boot, experiment, run
 
@@ -54,9 +54,10 @@ def test_what_a_program_prints_on_one_kernel_alone_is_told(tmp_path: Path, refus
         ({(0, 0): ("1.2 s",), (1, 0): ("1.3 s",), (0, 1): ("1.1 s",), (1, 1): ("1.1 s",)}, "program"),
         ({(0, 0): ("a",), (1, 0): ("a",), (0, 1): ("a",), (1, 1): ("a",)}, "program"),
         ({(0, 0): ("a",), (1, 0): ("a",)}, "program"),
+        ({(0, 0): ("0.1 s",), (0, 1): ("0.2 s",)}, "program"),
         ({(0, 0): ("a",), (1, 0): ("a",), (0, 1): ("b",), (1, 1): ("b",)}, "pipe"),
     ],
-    ids=["varies", "alike", "one-kernel-yet", "no-program"],
+    ids=["varies", "alike", "one-kernel-yet", "one-seed-yet", "no-program"],
 )
 def test_what_varies_or_is_alike_is_not(
     tmp_path: Path, said: dict[tuple[int, int], tuple[str, ...]], workload: str
@@ -64,3 +65,28 @@ def test_what_varies_or_is_alike_is_not(
     with _store(tmp_path, said, workload) as store:
         made = store.experiment("e1")
         assert printed.otherwise(made, store, store.boots("e1")) == ()
+
+
+MISSED = "script: failed to execute /bin/sh: No such file or directory"
+
+
+@pytest.mark.parametrize("line", [MISSED, "sh: 1: convert: not found", "bash: line 1: x: command not found"])
+def test_a_program_that_says_that_it_lacks_a_file_and_ends_well_is_told(tmp_path: Path, line: str) -> None:
+    """``script -qc 'stty -a' /dev/null`` ran nothing, ended with 0, and was "the same" on both kernels."""
+    said = {(block, slot): (f"at {block}", line) for block in (0, 1) for slot in (0, 1)}
+    with _store(tmp_path, said) as store:
+        (warning,) = (w for w in answer.result(store, "e1")[0].warnings if isinstance(w, PrintedLacking))
+    assert (warning.case, warning.line) == ("sysc", line)
+    assert f'sysc printed "{line}" in the guests' in sentence(warning)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("a needle was not found in it", "a needle was not found in it"), (MISSED, "fine"), ("x" * 99 + MISSED,) * 2],
+    ids=["prose", "one-seed", "data"],
+)
+def test_what_is_no_lack_under_all_seeds_is_not(tmp_path: Path, first: str, second: str) -> None:
+    said = {(0, 0): (first,), (1, 0): (second,), (0, 1): (first,), (1, 1): (second,)}
+    with _store(tmp_path, said) as store:
+        made = store.experiment("e1")
+        assert printed.lacking(made, store, store.boots("e1")) == ()

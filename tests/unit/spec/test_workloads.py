@@ -121,6 +121,9 @@ def test_a_folder_without_a_workload_and_a_file_without_one_are_refused(tmp_path
         catalogue([tmp_path])
     with pytest.raises(UserError, match=r"notes\.c: neither a CASE nor a WORKLOAD nor a testcase"):
         catalogue([tmp_path / "notes.c"])
+    (tmp_path / "a b.c").write_text("static int x;\nint main(int argc, char **argv)\n{\n\treturn x;\n}\n")
+    with pytest.raises(UserError, match=r"is a program of its own: cc -O2 .*, then -- './a b' measures it"):
+        catalogue([tmp_path / "a b.c"])
     (tmp_path / "lone.c").write_text('#include "workload.h"\nWORKLOAD(lone);\n')
     with pytest.raises(UserError, match=r"lone\.toml is missing next to it"):
         catalogue([tmp_path])
