@@ -33,7 +33,6 @@ _FIGURE = re.compile(
 _INDEX = re.compile(r"\w\)?\s*[:=]\s*(\d[\d,]*(?:\.\d+)?)(?![\w:;])")  # of a benchmark without a unit: "name: 841.8"
 _SIDES = r"before|after|with|without|base|baseline|patched|unpatched|vanilla|mainline|old|new"
 _SIDE = re.compile(rf"^(?:{_SIDES})\b[^:]{{0,40}}:$", re.I)
-_SIDED = re.compile(rf"^({_SIDES})\w?\b[^:]{{0,40}}:[^:]*\d", re.I)  # a figure of one side: "Before: 125.317"
 _SIDED = re.compile(rf"({_SIDES})\b[^:]{{0,40}}:[^:]*(?<![\w.])\d[\d,]*(?:\.\d+)?(?![\w.])", re.I)  # "Before: 125.3"
 _COLUMNS = re.compile(rf"\b(?:{_SIDES}|patch|delta|diff)\b", re.I)  # of a table of two kernels
 _NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d,]*(?:\.\d+)?(?![\w.])")
