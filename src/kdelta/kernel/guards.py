@@ -102,7 +102,7 @@ def around(diff: Iterable[str], read: Callable[[str], str | None], options: Mapp
             elif on and has is None:
                 parts[f"{path} (under CONFIG_{name})"] = None
             elif not on and has in ("y", "m"):
-                parts[f"{path} (where CONFIG_{name} is off)"] = None
+                parts[f"{path} (its part for CONFIG_{name}=n)"] = None
     return LeftOut(options=tuple(found), parts=tuple(parts))
 
 

@@ -32,6 +32,10 @@ _IKCONFIG = b"IKCFG_ST"
 _LZ4_BLOCK_BYTES = 8 << 20
 # Zstandard's window at the kernel's level 22 is 128 MiB; the library refuses more than that by default.
 _ZSTD_WINDOW_BYTES = 1 << 31
+_FOREIGN = {
+    "3": "32-bit x86", "8": "MIPS", "20": "PowerPC", "21": "64-bit PowerPC", "22": "S/390", "40": "32-bit ARM",
+    "43": "64-bit SPARC", "243": "RISC-V", "258": "LoongArch",
+}  # by the number of elf(5), e_machine  # fmt: skip
 
 
 class Unpacked(Struct, frozen=True, kw_only=True):
@@ -179,8 +183,13 @@ def _bzimage(name: str, data: bytes) -> Unpacked:
     except elf.ElfError as error:
         raise UserError(f"{name}: its payload is not a usable kernel: {error}") from None
     if file.machine != "x86_64":
-        raise UserError(f"{name}: a kernel for {file.machine}; kdelta boots x86_64 and arm64")
+        raise UserError(_foreign(name, file.machine))
     return Unpacked(arch="x86_64", form="bzImage", release=release or _banner(plain), boot=data, plain=plain)
+
+
+def _foreign(name: str, machine: str) -> str:
+    number = machine.removeprefix("machine ")
+    return f"{name}: a kernel for {_FOREIGN.get(number, machine)}; kdelta boots x86_64 and arm64"
 
 
 def _pe_sections(data: bytes) -> list[tuple[str, int, int, int]]:
@@ -257,8 +266,10 @@ def _vmlinux(name: str, data: bytes) -> Unpacked:
     release = _banner(data)
     if not release:
         raise UserError(f"{name}: an ELF file, but no kernel (no version banner); {_AS_PROGRAM.format(name)}")
-    if file.machine != "x86_64":
+    if file.machine == "arm64":
         raise UserError(f"{name}: a vmlinux for {file.machine}; give its bootable Image instead")
+    if file.machine != "x86_64":
+        raise UserError(_foreign(name, file.machine))
     if not elf.has_pvh(file):
         raise UserError(
             f"{name}: a vmlinux without a PVH entry cannot be booted; give its bzImage, or set CONFIG_PVH=y"
@@ -287,6 +298,8 @@ def _unpacked(name: str, data: bytes, layers: int) -> Unpacked:
         return _arm64(name, data, "Image")
     if data.startswith(elf.MAGIC):
         return _vmlinux(name, data)
+    if data[56:60] == b"RSC\x05":  # Documentation/arch/riscv/boot-image-header.rst
+        raise UserError(_foreign(name, "machine 243"))
     inner = _unified(name, data)
     if inner or data.startswith((b"\x1f\x8b", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"BZh", b"\x02\x21\x4c\x18")):
         try:

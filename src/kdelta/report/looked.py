@@ -124,8 +124,9 @@ def _by(looked: Looked) -> str:
         return f"what was measured on {looked.cpus} CPUs"
     if not looked.executing:
         return f"{taken}, the most specific first"
-    more = looked.executing > len(looked.cases)
-    return f"{taken}, {f'of the {looked.executing}' if more else 'all'} that execute any of it"
+    if looked.executing > len(looked.cases):
+        return f"{taken}, of the {looked.executing} that execute any of it"
+    return f"{taken}, all that execute any of it in their operations (what they set up before is not seen)"
 
 
 def _tried(what: str, found: Mapping[str, Sequence[str]]) -> list[str]:

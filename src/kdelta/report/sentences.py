@@ -139,7 +139,7 @@ def _(w: of_data.HostsDiffer) -> str:
 
 @sentence.register
 def _(w: of_data.LayoutMoves) -> str:
-    return f"layout alone moves this by {w.percent:.2f} % (sd of {w.layouts}; at most {w.at_most_percent:.2g} %)"
+    return f"layout alone moves this by {w.percent:.2f} % (sd of {w.layouts}; at most {w.at_most_percent:.1f} %)"
 
 
 @sentence.register

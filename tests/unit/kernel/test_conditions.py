@@ -73,7 +73,7 @@ OFF = dict.fromkeys(("LAZIES", "NUMA", "KEYS", "PROC"), "n")
         ("b(mm);", {"LAZIES": "y"}, LeftOut()),
         ("b(mm);", {}, LeftOut(parts=("mm/x.c (under CONFIG_LAZIES)",))),
         ("d(mm);", OFF, LeftOut()),
-        ("d(mm);", {"LAZIES": "y"}, LeftOut(parts=("mm/x.c (where CONFIG_LAZIES is off)",))),
+        ("d(mm);", {"LAZIES": "y"}, LeftOut(parts=("mm/x.c (its part for CONFIG_LAZIES=n)",))),
         ("\t\tp);", OFF, LeftOut(options=("NUMA",))),
         ("f(mm);", {"NUMA": "y"}, LeftOut()),
         ("g(mm);", OFF, LeftOut()),

@@ -76,7 +76,7 @@ int g;
         ("a", {}, LeftOut()),
         ("b", {"NUMA": "n", "KEYS": "m"}, LeftOut(options=("NUMA",))),
         ("b", {"NUMA": "y"}, LeftOut(parts=("fs/pipe.c (under CONFIG_KEYS)",))),
-        ("c", {"NUMA": "y", "KEYS": "y", "SMP": "y"}, LeftOut(parts=("fs/pipe.c (where CONFIG_SMP is off)",))),
+        ("c", {"NUMA": "y", "KEYS": "y", "SMP": "y"}, LeftOut(parts=("fs/pipe.c (its part for CONFIG_SMP=n)",))),
         ("d", {"NUMA": "y", "KEYS": "y", "SMP": "y"}, LeftOut()),
         ("d", {"NUMA": "y", "KEYS": "y", "SMP": "n"}, LeftOut(options=("SMP",))),
         ("e", {}, LeftOut()),

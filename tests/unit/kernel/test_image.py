@@ -112,6 +112,10 @@ def test_an_elf_program_is_no_kernel() -> None:
         (gzip.compress(b"070701000002D1" + b"0" * 96), "it is an initramfs"),
         (b"#\n# Linux/x86 6.1 Kernel Configuration\n#\nCONFIG_X=y\n", "it is a text file"),
         (b"", "it starts with nothing"),
+        (synthetic.vmlinux()[:18] + b"\xf3\0" + synthetic.vmlinux()[20:], "a kernel for RISC-V; kdelta boots x86_64"),
+        (synthetic.vmlinux()[:18] + b"\xee\0" + synthetic.vmlinux()[20:], "a kernel for machine 238; kdelta boots"),
+        (synthetic.vmlinux()[:18] + b"\xb7\0" + synthetic.vmlinux()[20:], "vmlinux for arm64; give its bootable Image"),
+        (b"MZ".ljust(56, b"\0") + b"RSC\x05" + bytes(600), "a kernel for RISC-V; kdelta boots x86_64 and arm64"),
         (b"\0\1\2\3\4\5\6\7", "it starts with 0001020304050607"),
     ],
     ids=[
@@ -119,6 +123,10 @@ def test_an_elf_program_is_no_kernel() -> None:
         "initramfs",
         "text",
         "nothing",
+        "riscv",
+        "machine 238",
+        "arm64",
+        "riscv Image",
         "bytes",
     ],  # gzip has the time in its bytes: workers' ids would differ
 )

@@ -63,7 +63,7 @@ def test_how_many_cases_execute_what_differs_is_told_beside_those_chosen() -> No
     told = [looked_at.sentences(replace(looked, executing=count)) for count in (3, 1, 0)]
     assert [lines[1].partition("; by ")[2] for lines in told] == [
         "1 of 5 cases, of the 3 that execute any of it.",
-        "1 of 5 cases, all that execute any of it.",
+        "1 of 5 cases, all that execute any of it in their operations (what they set up before is not seen).",
         "1 of 5 cases, the most specific first.",
     ]
     assert all(lines[2] == f"{looked_at.USED}." for lines in told)

@@ -29,7 +29,7 @@ from kdelta.results.warnings import (
     SameKernel,
     UnknownParameters,
 )
-from kdelta.stats.warnings import Bistable, Drift, TooFewBlocks
+from kdelta.stats.warnings import Bistable, Drift, LayoutMoves, TooFewBlocks
 from kdelta.verdict.warnings import (
     Dropped,
     Fault,
@@ -190,3 +190,9 @@ def test_a_cache_line_that_begins_to_move_is_new_in_no_format() -> None:
     found = [str(registry.formats()[name].render(view)) for name in ("json", "csv", "ktap", "markdown")]
     assert all("now moves" in text.replace("\\", "") for text in found)
     assert not any(" new (" in text for text in found)
+
+
+def test_what_layouts_do_is_told_without_powers_of_ten() -> None:
+    """Two layouts of a busy host: "at most 4.6e+02 %"."""
+    told = [sentence(LayoutMoves(2, 19.59, most)) for most in (462.3, 46.23, 0.462)]
+    assert [text.partition("at most ")[2] for text in told] == ["462.3 %)", "46.2 %)", "0.5 %)"]
