@@ -40,7 +40,7 @@ def corrected(results: list[CellResult]) -> tuple[CellResult, ...]:
 def gate_holm(
     results: Sequence[CellResult], alpha: float = ALPHA, delta_percent: float = 0.0
 ) -> tuple[CellResult, ...]:
-    """The regressions that close a gate: primary cells, worse by at least ``delta_percent``, that Holm keeps at ``alpha``.
+    """The regressions that close a gate: of primary cells, by at least ``delta_percent``, kept by Holm at ``alpha``.
 
     Facts stand in the family with the chance of looking like one (``stats.counts.chance``).
     """

@@ -62,17 +62,6 @@ def test_it_says_faster_only_of_times_that_improved(found: list[tuple[str, CellR
     assert ("Largest" in text or ": " in text) <= bool(words & {"improved", "regressed"})
 
 
-@pytest.mark.parametrize(("better", "interval", "word"), [
-    ("lower", (0.0, 14.0), "more"), ("lower", (-14.0, 0.0), "fewer"), ("lower", (-1.0, 9.0), "more"),
-])  # fmt: skip
-def test_what_is_undecided_is_asked_on_the_side_of_its_interval(
-    better: str, interval: tuple[float, float], word: str
-) -> None:
-    """0.00 % [0.00, +14.02] was "undecided whether 7.0 executes fewer instructions"."""
-    one = cell("pipe", verdict="inconclusive", effect_percent=0.0, interval_percent=interval, better=better, **EXACT)
-    assert f"whether {one.patched_label} executes {word} instructions" in of_cells([("pipe", one)], True, False).text
-
-
 @given(rows(kernels=1))
 def test_every_cell_is_counted_once(found: list[tuple[str, CellResult]]) -> None:
     told = of_cells(found, exact=True, unfinished=False)
