@@ -118,6 +118,8 @@ def _refutes(lab: Laboratory, confirmation: str) -> bool:
     if interval is None or interval[0] <= -100.0:
         return False
     ends = _answer(lab)
+    if min(ends.good_value, ends.bad_value) <= 0.0:  # no half of a ratio
+        return False
     half = math.log(ends.bad_value / ends.good_value) / 2.0
     low, high = (math.log1p(bound / 100.0) for bound in interval)
     return high < half if half > 0 else low > half

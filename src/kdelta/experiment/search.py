@@ -15,9 +15,11 @@ from typing import Protocol
 
 import numpy as np
 from msgspec import Struct
+from numpy.typing import NDArray
 
 from kdelta.stats import bisect, counts, paired
 
+Floats = NDArray[np.float64]
 END_PAIRS = 10  # timed: boots of each end before the search; as many as the posterior asks for
 ALPHA = 0.05
 
@@ -179,7 +181,7 @@ def decide_timed(
     delta_percent: float = 1.0,
     refuted: Collection[int] = (),
 ) -> Step:
-    """The next step of a bisection by times: log boot medians, Student-t posterior.
+    """The next step of a bisection by times: log boot medians (of figures with a 0 plain ones), Student-t posterior.
 
     The ends are booted in pairs of changing order and must differ first. After ``max_boots`` the commits that hold
     98 % of the posterior are the answer. ``refuted`` are commits that were found before and do not differ from their
@@ -193,17 +195,24 @@ def decide_timed(
     good, bad = found.get(0, []), found.get(commits - 1, [])
     if min(len(good), len(bad)) < END_PAIRS:
         return Measure(_next_end(len(good), len(bad), commits))
-    ends = [np.log(np.array(values[:END_PAIRS])) for values in (good, bad)]
-    look = paired.look(ends[1] - ends[0], ALPHA, ALPHA, math.log1p(delta_percent / 100.0))
-    if int(look.call) not in (paired.LOWER, paired.HIGHER) or np.median(good) == np.median(bad):
-        why = f"in {END_PAIRS} pairs of boots the difference is [{_percent(look.low)}, {_percent(look.high)}]"
-        return Same(float(np.median(good)), float(np.median(bad)), why, open=int(look.call) == paired.UNDECIDED)
     place = {commit: index for index, commit in enumerate(kept)}
     used = [reading for reading in readings if reading.commit in place]
+    logs = min(reading.value for reading in used) > 0
+    level = float(np.abs([*good, *bad]).mean()) or 1.0  # objects that are left may be none, which has no logarithm
+
+    def scaled(values: Sequence[float]) -> Floats:
+        return np.log(np.array(values)) if logs else np.array(values) / level
+
+    difference = scaled(bad[:END_PAIRS]) - scaled(good[:END_PAIRS])
+    look = paired.look(difference, ALPHA, ALPHA, math.log1p(delta_percent / 100.0) if logs else delta_percent / 100.0)
+    if int(look.call) not in (paired.LOWER, paired.HIGHER) or np.median(good) == np.median(bad):
+        told = [f"{100.0 * (math.expm1(float(x)) if logs else float(x)):+.2f} %" for x in (look.low, look.high)]
+        why = f"in {END_PAIRS} pairs of boots the difference is [{told[0]}, {told[1]}]"
+        return Same(float(np.median(good)), float(np.median(bad)), why, open=int(look.call) == paired.UNDECIDED)
     now = bisect.posterior(
         len(kept),
         [place[r.commit] for r in used],
-        [math.log(r.value) for r in used],
+        scaled([r.value for r in used]).tolist(),
         refuted=[place[commit] for commit in refuted if commit in place],
     )
     if now.found is not None:
@@ -213,10 +222,6 @@ def decide_timed(
         first, last, chance = _credible(now.probability)
         return Found(kept[first], kept[first] + 1, kept[last + 1], chance)
     return Measure(kept[now.next_test])
-
-
-def _percent(log_effect: object) -> str:
-    return f"{100.0 * math.expm1(float(log_effect)):+.2f} %"  # type: ignore[arg-type]
 
 
 def _next_end(good: int, bad: int, commits: int) -> int:

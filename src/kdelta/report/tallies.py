@@ -129,9 +129,10 @@ def _beyond(cell: CellResult) -> bool:
 
 
 def _is_worse(cell: CellResult) -> bool:
-    """Whether a cell's estimate, decided or not, is worse than its baseline."""
-    rises = cell.effect_percent > 0 if cell.effect_percent is not None else bool(cell.patched) and not cell.baseline
-    return rises == (cell.better == "lower") and cell.effect_percent != 0
+    """Whether a cell's estimate, decided or not, is worse than its baseline; of none where most of its interval is."""
+    leans = cell.effect_percent or sum(cell.interval_percent or ())
+    rises = leans > 0 if cell.effect_percent is not None else bool(cell.patched) and not cell.baseline
+    return rises == (cell.better == "lower") and (cell.effect_percent is None or leans != 0)
 
 
 def told_once(tallies: Sequence[Tally]) -> tuple[Tally, ...]:

@@ -209,7 +209,7 @@ def _cell(cell: CellResult, exact: bool, notes: _Notes) -> Cell:
     return Cell(
         kernel=cell.patched_label,
         effect=(told if cell.patched_label else "") if measured else ended.after(cell),  # one has nothing to compare
-        interval=interval(cell.interval_percent, exact) if measured else "",
+        interval=interval(cell.interval_percent, exact and bool(cell.extra.get("fact", True))) if measured else "",
         mark=MARKS[cell.verdict] if cell.verdict and measured else "",
         sentence=_sentence(cell),
         notes=notes.refer(w for w in cell.warnings if not (measured and isinstance(w, UNDECIDABLE))),

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from kdelta.model import CellResult, Experiment, Word
 from kdelta.stats import counts, paired
 from kdelta.units import Better
+from kdelta.verdict.counts import Used, of_baseline
 from kdelta.verdict.pairing import CellData, paired_blocks, values_of
 from kdelta.verdict.words import ALPHA, DELTA_PERCENT, word
 
@@ -27,10 +28,9 @@ class Cross:
         self.percent: float | None = 100.0 * (self.after / self.before - 1.0) if self.before else None
         if exact:
             look = counts.look(before, after, counts.LOOKS, DELTA_PERCENT)
-            self.percent = look.effect
+            self.percent, interval = of_baseline(look, Used(before[: look.n], after[: look.n]))
             if look.finished:
-                self.verdict = word(look.call, better)
-                self.interval = None if look.low is None or look.high is None else (look.low, look.high)
+                self.verdict, self.interval = word(look.call, better), interval
         elif before.size >= paired.MIN_PAIRS and min(before.min(), after.min()) > 0:
             single = paired.look(np.log(after) - np.log(before), ALPHA, ALPHA, float(np.log1p(DELTA_PERCENT / 100.0)))
             self.verdict = word(int(single.call), better)

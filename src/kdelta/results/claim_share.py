@@ -15,6 +15,7 @@ from kdelta.results.claims import Measured, blank
 from kdelta.spec.recipes import Claim
 from kdelta.stats import counts
 from kdelta.store.store import Store
+from kdelta.verdict.counts import Used, of_baseline
 from kdelta.verdict.words import DELTA_PERCENT, word
 
 Floats = NDArray[np.float64]
@@ -39,11 +40,12 @@ def share(claim: Claim, case: Case, rows: Sequence[CellResult], experiment: Expe
     n = min(shares[0].size, shares[1].size)
     whole = [np.round(side[:n] / 100.0 / _UNIT) for side in shares]
     look = counts.look(whole[0], whole[1], counts.LOOKS, DELTA_PERCENT)
+    _, interval = of_baseline(look, Used(whole[0][: look.n], whole[1][: look.n]))
     return Measured(
         before=float(np.median(shares[0])),
         after=float(np.median(shares[1])),
         unit="% of kernel instructions",
         verdict=word(look.call, "lower") if look.finished else None,
-        interval_percent=None if look.low is None or look.high is None else (look.low, look.high),
+        interval_percent=interval,
         why="" if look.finished else f"{look.n} of the {counts.FACT_SEEDS} seeds that a verdict needs",
     )

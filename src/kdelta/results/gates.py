@@ -56,7 +56,7 @@ def hits(result: ExperimentResult, gate: Gate) -> list[str]:
 def weak(result: ExperimentResult, gate: Gate) -> int:
     """How many primary cells regressed by so much and close no gate: Holm does not keep them among all cells."""
     closing = {id(row) for row in verdict.gate_holm(result.results, delta_percent=gate.percent)}
-    large = (row for row in result.results if row.effect_percent is None or abs(row.effect_percent) > gate.percent)
+    large = (row for row in result.results if row.effect_percent is None or abs(row.effect_percent) >= gate.percent)
     return sum(row.primary and row.verdict == "regressed" and id(row) not in closing for row in large)
 
 

@@ -40,7 +40,7 @@ def corrected(results: list[CellResult]) -> tuple[CellResult, ...]:
 def gate_holm(
     results: Sequence[CellResult], alpha: float = ALPHA, delta_percent: float = 0.0
 ) -> tuple[CellResult, ...]:
-    """The regressions that close a gate: primary cells that Holm keeps at ``alpha``, worse by over ``delta_percent``.
+    """The regressions that close a gate: of primary cells, by at least ``delta_percent``, kept by Holm at ``alpha``.
 
     Facts stand in the family with the chance of looking like one (``stats.counts.chance``).
     """
@@ -52,5 +52,5 @@ def gate_holm(
         if r.primary
         and r.verdict == "regressed"
         and adjusted.get(id(r), 1.0) <= alpha
-        and (r.effect_percent is None or abs(r.effect_percent) > delta_percent)
+        and (r.effect_percent is None or abs(r.effect_percent) >= delta_percent)
     )

@@ -136,6 +136,8 @@ def of_baseline(look: counts.CountLook, used: Used) -> tuple[float | None, tuple
     baseline = exact.median(used.a)
     if look.effect is None or (not look.logs and not baseline):
         return None, None
+    if not look.logs and not used.b.any():  # all of it, of each pair
+        return -100.0, None if look.low is None else (-100.0, -100.0)
     scale = 1.0 if look.logs else float(np.mean([*used.a, *used.b])) / max(baseline, float(np.mean(used.a)))
     effect, *bounds = (
         None if value is None else max(-100.0, scale * value) for value in (look.effect, look.low, look.high)

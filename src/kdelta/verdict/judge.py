@@ -268,6 +268,8 @@ def _of_baseline(x: float, a: Floats, b: Floats) -> float | None:
     baseline = exact.median(a)
     if not baseline:
         return None if x else 0.0
+    if not b.any():  # all of it, of each pair
+        return -100.0
     return max(-100.0, 100.0 * x * float(np.mean([*a, *b])) / max(baseline, float(np.mean(a))))
 
 

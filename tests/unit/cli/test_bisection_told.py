@@ -91,6 +91,18 @@ def test_the_levels_of_a_step_are_those_of_guests_as_its_own(tmp_path: Path) -> 
             _git_bisect.like(store, "e1", "exact", "getpid", "instructions", 4)
 
 
+def test_what_vanishes_can_be_searched_for() -> None:
+    """Dentries an object, 0 on GOOD and 1 on BAD: "math domain error", and a traceback, after twenty boots."""
+    ends = [Reading(commit, float(commit > 1)) for _ in range(END_PAIRS) for commit in (0, 3)]
+    step = search.decide_timed(4, ends, {}, 100)
+    assert isinstance(step, search.Measure)
+    middle = [Reading(commit, float(commit > 1)) for _ in range(6) for commit in (1, 2, 0, 3)]
+    found = search.decide_timed(4, [*ends, *middle], {}, 100)
+    assert isinstance(found, search.Found) and (found.first, found.last) == (2, 2)
+    alike = search.decide_timed(4, [Reading(commit, 0.0) for _ in range(END_PAIRS) for commit in (0, 3)], {}, 100)
+    assert isinstance(alike, Same) and "[+0.00 %, +0.00 %]" in alike.why
+
+
 def test_what_the_comparison_did_not_decide_is_not_said_to_be_alike() -> None:
     """ "NOT CONFIRMED: these two do not differ beyond the noise" was said of a guest that hung, too."""
     row = cell("getpid", "instructions", verdict="regressed", effect_percent=10.0)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 
 from kdelta.model import Remark
@@ -53,3 +54,22 @@ def test_of_as_many_cases_the_larger_hidden_change_is_told() -> None:
     ]  # fmt: skip
     text = of_cells([(row.case, row) for row in rows], exact=True, unfinished=False).text
     assert "More locked operations: +1139.50 % in b" in text
+
+
+@pytest.mark.parametrize(("better", "interval", "word"), [
+    ("lower", (0.0, 14.0), "more"), ("lower", (-14.0, 0.0), "fewer"), ("lower", (-1.0, 9.0), "more"),
+])  # fmt: skip
+def test_what_is_undecided_is_asked_on_the_side_of_its_interval(
+    better: str, interval: tuple[float, float], word: str
+) -> None:
+    """0.00 % [0.00, +14.02] was "undecided whether 7.0 executes fewer instructions"."""
+    one = cell(
+        "pipe",
+        verdict="inconclusive",
+        effect_percent=0.0,
+        interval_percent=interval,
+        better=better,
+        metric="instructions",
+        unit="instructions/op",
+    )
+    assert f"whether {one.patched_label} executes {word} instructions" in of_cells([("pipe", one)], True, False).text

@@ -151,6 +151,14 @@ def test_what_has_a_verdict_never_reads_as_no_difference() -> None:
     assert " 0.00 % exact =" in " ".join(terminal.render(build(same)).split())
 
 
+def test_counts_that_vary_are_not_called_exact() -> None:
+    """One seed of twenty with 30 % more: the bounds of its interval are both 0."""
+    row = cell("mine", "instructions", verdict="same", effect_percent=0.0, interval_percent=(0.0, 0.0), **EXACT_CELL)
+    for fact, told in ((1.0, "exact"), (0.0, "[0.00, 0.00]")):
+        (found,) = build(replace(exact()[0], results=(replace(row, extra={"fact": fact}),))).cells()
+        assert found[2].interval == told
+
+
 def test_a_state_is_a_word_and_never_a_number() -> None:
     cells = [item for _, _, item in build(*gaps()).cells()]
     for item in cells:

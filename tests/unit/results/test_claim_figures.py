@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 from msgspec.structs import replace
 
@@ -95,6 +96,15 @@ def test_a_function_that_runs_nowhere_is_told_as_that(store: Store) -> None:
     found = figures(store, Claim(text="c", case="small", function="lok", before=5, after=1), SMALL)
     assert found.before is None
     assert found.why == "lok runs on neither kernel in small: it may be inlined, or named otherwise"
+
+
+def test_a_count_that_vanishes_in_the_other_case_is_a_hundred_percent_less() -> None:
+    """Locked operations of which one case has none were -200 %, relative to the mean of both."""
+    some, none = np.array([5.0] * 7 + [6.0]), np.array([0.0] * 8)
+    gone = claim_cross.Cross(some, none, "lower", exact=True)
+    assert (gone.verdict, gone.percent, gone.interval) == ("improved", -100.0, (-100.0, -100.0))
+    new = claim_cross.Cross(none, some, "lower", exact=True)
+    assert (new.verdict, new.percent, new.interval) == ("regressed", None, None)
 
 
 def test_cases_that_no_boot_has_both_of_cannot_be_paired() -> None:

@@ -26,6 +26,8 @@ def test_a_regression_of_at_least_that_size_closes_it() -> None:
     (line,) = gates.hits(result(SLOWER, FASTER), gates.parse("regressed:2%"))
     assert line.startswith(f"{SLOWER.case} {SLOWER.patched_label} +") and line.endswith(" %")
     assert gates.hits(result(SLOWER), gates.parse("regressed:50%")) == []
+    quarter = replace(SLOWER, effect_percent=25.0)
+    assert gates.hits(result(quarter), gates.parse("regressed:25%")), "of at least that size"
     assert gates.hits(result(FASTER), gates.parse("regressed")) == []
 
 

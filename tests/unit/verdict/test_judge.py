@@ -158,6 +158,8 @@ def test_what_vanishes_is_a_hundred_percent_less_and_what_comes_from_nothing_has
     assert (gone.verdict, gone.effect_percent, gone.interval_percent) == ("improved", -100.0, (-100.0, -100.0))
     assert (new.verdict, new.effect_percent, new.interval_percent) == ("regressed", None, None)
     assert "from-zero" in codes(new)
+    varied = one([10.0, 11.0, 12.0, 10.0] * 5, [0.0] * 20)
+    assert (varied.effect_percent, varied.interval_percent) == (-100.0, (-100.0, -100.0))
     some = one([10.0, 11.0] * 10, [0.0, 1.0] * 10)
     assert some.effect_percent == pytest.approx(-100 * 10 / 10.5)
 
