@@ -13,7 +13,7 @@ _SHELLS = frozenset(("sh", "bash", "dash", "ash", "ksh", "mksh", "zsh"))
 # What starts the program that its words name, of coreutils, util-linux and what measures or traces.
 _STARTERS = frozenset((
     "chroot", "chrt", "doas", "env", "faketime", "fakeroot", "find", "flock", "gdb", "ionice", "linux32", "linux64",
-    "ltrace", "nice", "nohup", "nsenter", "numactl", "parallel", "perf", "prlimit", "runuser", "script", "setarch",
+    "ltrace", "nice", "nohup", "nsenter", "numactl", "parallel", "prlimit", "runuser", "script", "setarch",
     "setpriv", "setsid", "stdbuf", "strace", "su", "sudo", "taskset", "time", "timeout", "unshare", "valgrind",
     "watch", "xargs",
 ))  # fmt: skip
