@@ -84,7 +84,7 @@ class ProgramArgs:
             if extra := [name for name, value in given.items() if value]:
                 raise UserError(f"{extra[0]} goes with a program: put it at the end behind --, as in -- ls -l")
             return chosen()
-        from kdelta.guest import here, packing
+        from kdelta.guest import here, packing, shell
         from kdelta.spec.program import Program
 
         program = Program(
@@ -103,7 +103,8 @@ class ProgramArgs:
         )
         bare = not (native or self.trees or self.follow or self.cwd)
         found = here.find(Path.cwd()) if bare else None
-        pointed = () if native or self.follow else here.named(program.argv[1:], Path.cwd() / program.cwd, found)
+        words = (*program.argv[1:], *shell.typed(program.argv))
+        pointed = () if native or self.follow else here.named(words, Path.cwd() / program.cwd, found)
         case = packing.pack(program, Path.cwd(), native, found, pointed)
         for one in (*([found] if found else []), *pointed):
             if one.note:

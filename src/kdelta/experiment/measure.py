@@ -24,6 +24,7 @@ from kdelta.spec import counted
 from kdelta.spec.program import PACK
 from kdelta.spec.workloads import Workload
 
+_THEIR_CLOCK = " of the guest's clock"
 _RUN_FAILED = "operation of task 0 failed: "  # as guest/harness_api.c says it; a program has no other task
 
 
@@ -90,6 +91,9 @@ class Measuring(Struct, frozen=True, kw_only=True):
             why = why.removeprefix(_RUN_FAILED)
         if run.state != "hung":
             return replace(run, why=why)
+        if why.startswith("timed out after"):  # as guest/harness_child.c says it
+            theirs = self.experiment.mode == "exact" and not self.experiment.effort.by_the_wall
+            why += f"{_THEIR_CLOCK if theirs else ''}; --limit TIME waits longer"
         if program:
             why += "; a run ends with the last process that it started, daemons too"
         if self.experiment.mode == "exact" and "idle=poll" in self.experiment.kernels[plan.kernel].cmdline.split():

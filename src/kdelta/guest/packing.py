@@ -135,7 +135,7 @@ def _given(tree: Tree, program: Program, cwd: Path, lookup: _Lookup) -> None:
         if not (cwd / text).is_dir():
             raise UserError(f"--tree {text}: there is no such directory")
         tree.add_all(Path(os.path.abspath(cwd / text)))
-    for text in (text for word in program.argv[1:] for text in here.parts(word)):
+    for text in (text for word in (*program.argv[1:], *shell.typed(program.argv)) for text in here.parts(word)):
         if os.path.isfile(cwd / text):  # not Path's own: a word may be too long for a name
             tree.add(cwd / text)
             if os.access(cwd / text, os.X_OK):  # strace ./program; but sha256sum ./program-of-another-machine too

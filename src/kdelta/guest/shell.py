@@ -9,11 +9,14 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from kdelta.guest.here import MOST_BYTES, MOUNTED
+
+_OWN = ("/", "//", "/tmp", "/var/tmp")  # which it may write to
 _SHELLS = frozenset(("sh", "bash", "dash", "ash", "ksh", "mksh", "zsh"))
 # What starts the program that its words name, of coreutils, util-linux and what measures or traces.
 _STARTERS = frozenset((
     "chroot", "chrt", "doas", "env", "faketime", "fakeroot", "find", "flock", "gdb", "ionice", "linux32", "linux64",
-    "ltrace", "nice", "nohup", "nsenter", "numactl", "parallel", "perf", "prlimit", "runuser", "script", "setarch",
+    "ltrace", "nice", "nohup", "nsenter", "numactl", "parallel", "prlimit", "runuser", "script", "setarch",
     "setpriv", "setsid", "stdbuf", "strace", "su", "sudo", "taskset", "time", "timeout", "unshare", "valgrind",
     "watch", "xargs",
 ))  # fmt: skip
@@ -56,6 +59,24 @@ def programs(argv: Sequence[str], cwd: Path, search: str) -> tuple[str, ...]:
         text = _script(Path(argv[0])) if _is_script(Path(argv[0])) else ""
     found = (shutil.which(word, path=search) for word in dict.fromkeys(_WORD.findall(text)) if _may_be(word))
     return tuple(dict.fromkeys(path for path in found if path))
+
+
+def typed(argv: Sequence[str]) -> tuple[str, ...]:
+    """Absolute paths that commands on the command line name, as ``sh -c 'tar c /etc/apt | wc -c'``.
+
+    Not those of scripts, whose comments name much that no run reads; nor what a guest has itself, or would be too much.
+    """
+    if Path(argv[0]).name not in _SHELLS | _STARTERS:
+        return ()
+    found = dict.fromkeys(word for text in argv[1:] if " " in text for word in _WORD.findall(text))
+    return tuple(word for word in found if word.startswith("/") and _is_readable(word))
+
+
+def _is_readable(path: str) -> bool:
+    plain = os.path.normpath(path)
+    if plain in _OWN or any(plain == one or plain.startswith(f"{one}/") for one in MOUNTED):
+        return False
+    return os.path.isdir(path) or (os.path.isfile(path) and os.path.getsize(path) <= MOST_BYTES)
 
 
 def _may_be(word: str) -> bool:

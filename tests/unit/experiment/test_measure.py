@@ -165,6 +165,23 @@ def test_a_program_that_never_ends_is_told_when_it_would(known: dict[str, Worklo
     assert [run.why for run in runs] == ["why; a run ends with the last process that it started, daemons too", "why"]
 
 
+@pytest.mark.parametrize(
+    ("mode", "effort", "clock"),
+    [
+        ("exact", Effort(), " of the guest's clock"),
+        ("exact", Effort(limit_ms=9_000, limit_given=True), ""),
+        ("timed", Effort(), ""),
+    ],
+)
+def test_what_is_not_done_in_time_is_told_what_gives_it_more(
+    known: dict[str, Workload], mode: Mode, effort: Effort, clock: str
+) -> None:
+    """``sleep 61`` "timed out after 60000 ms" in 18 s."""
+    made = measuring(known, asked(known, mode, "pipe", effort=effort))
+    runs = made.runs(plan(), ended("hung", why="timed out after 9000 ms"))
+    assert [run.why for run in runs] == [f"timed out after 9000 ms{clock}; --limit TIME waits longer"]
+
+
 def test_a_kernel_that_polls_while_it_waits_is_told_where_it_hung(known: dict[str, Workload]) -> None:
     made = measuring(known, asked(known, "exact", "pipe"))
     polling = replace(made.experiment.kernels[0], cmdline="quiet idle=poll")

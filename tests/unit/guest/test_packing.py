@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from kdelta.errors import HostError, UserError
-from kdelta.guest import follow, packing
+from kdelta.guest import follow, packing, shell
 from kdelta.guest.rootfs import Tree
 from kdelta.spec.program import Program
 
@@ -141,6 +141,18 @@ def test_what_a_program_starts_by_its_words_is_packed_with_it(tmp_path: Path, wo
     (tmp_path / "run.sh").chmod(0o755)
     nodes, _ = _packed(tmp_path, *argv)
     assert {str(Path(shutil.which(name) or "")).lstrip("/") for name in ("tac", "sh")} <= set(nodes)
+
+
+def test_what_a_command_in_quotes_names_is_named(tmp_path: Path) -> None:
+    """``sh -c 'tar c /etc/apt | xz | wc -c'`` packed nothing of that, and ended well: the pipeline's status is wc's."""
+    (tmp_path / "in").mkdir()
+    (file := tmp_path / "in" / "words.txt").write_text("x")
+    line = f"tar c {tmp_path}/in | cat {file} - >/tmp; ls / /proc/self /dev /var/tmp/ /no/such"
+    assert shell.typed(("/bin/sh", "-c", line)) == (f"{tmp_path}/in", str(file))
+    assert shell.typed(("timeout", "9", "sh", "-c", line)) == (f"{tmp_path}/in", str(file))
+    assert shell.typed(("echo", line)) == ()
+    (elsewhere := tmp_path / "elsewhere").mkdir()
+    assert str(file).lstrip("/") in _packed(elsewhere, "sh", "-c", line)[0]
 
 
 def test_a_file_that_is_read_need_not_run_here(tmp_path: Path) -> None:
