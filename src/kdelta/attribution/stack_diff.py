@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct, field
@@ -14,6 +15,14 @@ from kdelta.model import Profile
 
 # Of two functions that may be one under two names: how much their calls may differ, and what part has to be the same.
 _AS_OFTEN, _SAME = 0.02, 0.5
+# Interrupts, by their entries, and the way back from them into the kernel: arch/x86/include/asm/idtentry.h and
+# arch/x86/entry/entry_64.S, before v5.8 the latter alone; arch/arm64/kernel/entry.S.
+_INTERRUPT = re.compile(
+    r"asm_(?:sysvec_\w+|(?:common|spurious)_interrupt|exc_nmi)|el[01][th]?_(?:64_|32_)?(?:irq|fiq)|ret_from_intr"
+    r"|(?:common|apic_timer|reschedule|irq_work|call_function(?:_single)?|error|spurious|threshold|thermal)_interrupt"
+    r"|error_return|common_interrupt_return|restore_regs_and_return_to_kernel|retint_kernel|ret_to_kernel"
+    r"|native_irq_return_\w+|native_iret|early_xen_iret_patch"
+)
 
 
 class Frame(Struct, kw_only=True):
@@ -37,12 +46,28 @@ def compared(before: Profile, after: Profile, homes: Mapping[str, Host] | None =
     Where only one kernel has a function between two that both have, it was inlined, or no longer is: what it called
     then stands beside it, so that it is compared. So does what a function calls on one kernel and jumps to at its end
     on the other, see ``_unnest``. A function is compared with its namesake in all but name: see ``_renamed``. With
-    ``homes`` (``because.homes``) what merely moved into another function or out of it is counted with that.
+    ``homes`` (``because.homes``) what merely moved into another function or out of it is counted with that. Nobody
+    calls an interrupt: below whom one came is chance, and each stands below the root.
     """
     root = Frame(name=stacks.ROOT)
-    trees = stacks.parse(before.stacks), stacks.parse(after.stacks)
+    trees = _without_chance(stacks.parse(before.stacks)), _without_chance(stacks.parse(after.stacks))
     mine, theirs = (set(stacks.by_function(tree)) for tree in trees)
     _merge(root, trees, _Both(ops=(before.ops, after.ops), homes=homes or {}, shared=frozenset(mine & theirs)))
+    return root
+
+
+def _without_chance(root: stacks.Node) -> stacks.Node:
+    """``root``, of one profile alone, with its interrupts taken from below those whom they interrupted."""
+    found: list[tuple[str, stacks.Node]] = []
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        for name in [name for name in node.children if _INTERRUPT.fullmatch(name)]:
+            found.append((name, node.children.pop(name)))
+            waiting.append(found[-1][1])  # one may come in another
+        waiting += node.children.values()
+    for name, node in found:
+        root.children[name] = _both(root.children[name], node) if name in root.children else node
     return root
 
 

@@ -70,6 +70,29 @@ def test_jumps_are_found_through_what_one_kernel_inlined_and_by_their_number() -
     assert root.children["access"].whole == [7.0, 77.0]
 
 
+def test_below_whom_an_interrupt_came_parts_no_calls() -> None:
+    """One that came in a function of one kernel alone, and in its caller on the other: what it called was beside it."""
+    tick = "asm_sysvec_apic_timer_interrupt"
+    before = _profile("1 5 1 fork", "2 40 1 down_write", f"2 3 1 {tick}", "3 9 1 rb_erase", "2 1 1 error_return")
+    after = _profile(
+        "1 5 1 fork",
+        "2 7 2 vma_start_write",
+        "3 30 2 exclude_readers",
+        f"4 3 1 {tick}",
+        "5 9 1 rb_erase",
+        "5 1 1 el1h_64_irq",
+        "3 1 1 error_return",
+    )
+    root = stack_diff.compared(before, after)
+    fork = root.children["fork"].children
+    assert {name: child.whole for name, child in fork.items()} == {
+        "down_write": [40.0, 0.0],
+        "vma_start_write": [0.0, 37.0],
+    }
+    assert root.children[tick].whole == [12.0, 12.0] and root.children["el1h_64_irq"].whole == [0.0, 1.0]
+    assert root.whole == [58.0, 56.0]
+
+
 def test_callers_and_callees_hold_what_each_cost_recursion_once() -> None:
     one = _profile("1 1 1 a", "2 5 1 f", "3 7 1 f", "4 2 1 g", "1 3 1 b", "2 11 1 f")
     root = stack_diff.compared(one, one)
