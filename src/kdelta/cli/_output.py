@@ -177,7 +177,11 @@ def refuse_lost(result: ExperimentResult) -> None:
     """Raises:
     GuestError: nothing at all could be measured, because guests were lost or their work failed.
     """
-    rows = [(row.case, row.state, row.why + _unpacked(row.params, row.why)) for row in result.results]
+    from kdelta.report.ended import why_all
+
+    each = {row.case: why_all([one for one in result.results if one.case == row.case]) for row in result.results}
+    told = [(row, each[row.case] or row.why) for row in result.results]
+    rows = [(row.case, row.state, why + _unpacked(row.params, row.why)) for row, why in told]
     ran = any(row.baseline is not None or row.patched is not None for row in result.results)
     refuse_all_lost(rows, "compared" if ran else "measured")
 

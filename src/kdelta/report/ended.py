@@ -68,10 +68,17 @@ def why_none(rows: Sequence[tuple[str, CellResult]]) -> str:
     if not cells or any(cell.state == "ok" or cell.unbooted or at_boot(cell) for cell in cells):
         return ""
     title, first = min(rows, key=lambda row: GRAVEST_FIRST.index(row[1].state))
-    several = len({cell.why for cell in cells}) > 1
-    if first.patched_label:
-        return f"In {title}: {first.why}" if several else first.why
-    return f"in {title} {why(first)}" if several else why(first)  # the sentence names the kernel, and goes on
+    if not first.patched_label:  # the sentence names the kernel, and goes on
+        return f"in {title} {why(first)}" if len({cell.why for cell in cells}) > 1 else why(first)
+    return why_all(cells) or (first.why and f"In {title}: {first.why}")
+
+
+def why_all(cells: Sequence[CellResult]) -> str:
+    """The reason that all cells share, behind all of their kernels; "" where they have several."""
+    parts = [cell.why.partition(": ") for cell in cells]
+    labels = dict.fromkeys(label for some, _, _ in parts for label in some.split(", "))
+    reasons = {reason for _, _, reason in parts}
+    return f"{', '.join(labels)}: {parts[0][2]}" if len(reasons) == 1 and all(reasons) else ""
 
 
 def nothing_on(label: str, rows: Sequence[tuple[str, CellResult]], unfinished: bool) -> str:

@@ -47,6 +47,11 @@ def fails(name: str, why: str, patched: str = "7.0") -> CellResult:
             [fails("a", "x: failed: y"), fails("b", "x: failed: z")],
             "Nothing could be measured on 7.0 against 6.12. In a: x: failed: y.",
         ),
+        (
+            [fails("a", "6.12, 7.0: failed: y"), fails("a", "6.12, 7.1: failed: y", "7.1")],
+            "a could be measured neither on 6.12 nor on 7.0; a could be measured neither on 6.12 nor on 7.1. "
+            "6.12, 7.0, 7.1: failed: y.",
+        ),
         ([fails("a", "6.12: failed: y", "")], "Nothing could be measured on 6.12: failed: y."),
         (
             [fails("a", "6.12: failed: y", ""), fails("b", "6.12: failed: z", "")],
