@@ -179,14 +179,21 @@ def in_case(tally: Tally, case: str) -> str:
         return f"{tally.patched} {_ENDS[tally.ended[0]]} {case}, which {tally.baseline} runs"
     if tally.ended_before and not tally.descriptive:
         return f"{tally.baseline} {_ENDS[tally.ended_before[0]]} {case}, which {tally.patched} runs"
-    if tally.missing and not tally.descriptive and not tally.waiting:
+    if _never(tally):
         return f"{case} could be measured neither on {tally.baseline} nor on {tally.patched}"
     none = f"has no verdict{tally.kind.on}" if tally.descriptive else "is not measured yet"
     return f"{case} {none} on {tally.patched}"
 
 
+def _never(tally: Tally) -> bool:
+    """Whether neither kernel came to a figure, nor will."""
+    return tally.missing == tally.cases and not (tally.ended or tally.ended_before or tally.waiting)
+
+
 def of_case(tallies: Sequence[Tally], case: str) -> str:
     """One case, all kernels: what changed of each comes first, unless there are times, which decide."""
+    if len({t.patched for t in tallies}) > 1 and all(map(_never, tallies)):
+        return f"{case} could be measured on no kernel"
     return "; ".join(
         _of_sides([t for t in tallies if (t.baseline, t.patched) == sides], case)
         for sides in dict.fromkeys((t.baseline, t.patched) for t in tallies)
