@@ -100,7 +100,7 @@ def around(diff: Iterable[str], read: Callable[[str], str | None], options: Mapp
             if on and has == "n":
                 found[name] = None
             elif on and has is None:
-                parts[f"{path} (under CONFIG_{name})"] = None
+                parts[f"{path} (its part under CONFIG_{name})"] = None
             elif not on and has in ("y", "m"):
                 parts[f"{path} (its part for CONFIG_{name}=n)"] = None
     return LeftOut(options=tuple(found), parts=tuple(parts))

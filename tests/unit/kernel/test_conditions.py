@@ -71,7 +71,7 @@ OFF = dict.fromkeys(("LAZIES", "NUMA", "KEYS", "PROC"), "n")
         ("b(mm);", OFF, LeftOut(options=("LAZIES",))),
         ('c("}");', OFF, LeftOut(options=("LAZIES",))),
         ("b(mm);", {"LAZIES": "y"}, LeftOut()),
-        ("b(mm);", {}, LeftOut(parts=("mm/x.c (under CONFIG_LAZIES)",))),
+        ("b(mm);", {}, LeftOut(parts=("mm/x.c (its part under CONFIG_LAZIES)",))),
         ("d(mm);", OFF, LeftOut()),
         ("d(mm);", {"LAZIES": "y"}, LeftOut(parts=("mm/x.c (its part for CONFIG_LAZIES=n)",))),
         ("\t\tp);", OFF, LeftOut(options=("NUMA",))),

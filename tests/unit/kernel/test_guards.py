@@ -75,7 +75,7 @@ int g;
     [
         ("a", {}, LeftOut()),
         ("b", {"NUMA": "n", "KEYS": "m"}, LeftOut(options=("NUMA",))),
-        ("b", {"NUMA": "y"}, LeftOut(parts=("fs/pipe.c (under CONFIG_KEYS)",))),
+        ("b", {"NUMA": "y"}, LeftOut(parts=("fs/pipe.c (its part under CONFIG_KEYS)",))),
         ("c", {"NUMA": "y", "KEYS": "y", "SMP": "y"}, LeftOut(parts=("fs/pipe.c (its part for CONFIG_SMP=n)",))),
         ("d", {"NUMA": "y", "KEYS": "y", "SMP": "y"}, LeftOut()),
         ("d", {"NUMA": "y", "KEYS": "y", "SMP": "n"}, LeftOut(options=("SMP",))),
