@@ -80,14 +80,17 @@ def config_digest(request: Request) -> str:
     return hashlib.sha256(encode(f"{request.base}\0{request.text}")).hexdigest()[:12]
 
 
-def _explained(error: BuildError, applied: Patched, builder: Builder, origin: Origin, title: str) -> HostError:
-    """Whether the patch causes the failed build, as far as that can be told."""
+def _explained(error: BuildError, applied: Patched, builder: Builder, wanted: Wanted) -> HostError:
+    """Whether the patch causes the failed build, as far as that can be told; and what of its series was not given."""
+    title, origin = wanted.short, wanted.origin
     if not applied.touched:
         return HostError(f"{title} does not build: {error}")
+    lacking = "; ".join((*incomplete(wanted.steps), *for_others(wanted.steps, origin.version)))
+    lacking = f" ({lacking})" if lacking else ""
     if any(path in error.line for path in applied.touched):
-        return HostError(f"{title}: the patch does not compile: {error}")
+        return HostError(f"{title}: the patch does not compile{lacking}: {error}")
     if (builder.obj / "kdelta-built").exists() and origin.base in sandbox.read(builder.obj / "kdelta-built"):
-        return HostError(f"{title}: builds without the patch, but not with it: {error}")
+        return HostError(f"{title}: builds without the patch, but not with it{lacking}: {error}")
     return HostError(f"{title} does not build (not tried without the patch): {error}")
 
 
@@ -170,7 +173,7 @@ def build_in(tree: Worktree, wanted: Wanted, name: str, progress: Progress) -> N
     try:
         made = builder.build(request, title, home / "build.log", progress, basis, expected)
     except BuildError as error:
-        raise _explained(error, applied, builder, origin, title) from None
+        raise _explained(error, applied, builder, wanted) from None
     if not applied.touched and not wanted.layout:
         sandbox.write(builder.obj / "kdelta-built", origin.base)
     not_built = builder.not_built(applied.touched)

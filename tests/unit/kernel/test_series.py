@@ -111,3 +111,10 @@ def test_a_patch_that_does_not_build_without_the_next_is_a_gap_and_the_others_ar
 def test_a_series_that_does_not_build_anywhere_is_refused(tree: Path, tmp_path: Path) -> None:
     with pytest.raises(HostError, match=r"\[1/2\]: the patch does not compile: "):
         series.along(_series(tree, tmp_path, TWO, TWO.replace("MORE", "EVEN_MORE")), Quiet())
+
+
+def test_a_patch_of_a_series_that_does_not_compile_alone_says_what_is_not_given(tree: Path, tmp_path: Path) -> None:
+    mine = patch(tmp_path, "my.patch", TWO)
+    mine.write_text(f"From: A <a@b.c>\nSubject: [PATCH 2/3] pipe: count\n\n---\n{mine.read_text()}")
+    with pytest.raises(HostError, match=r"compile \(patch my.patch is 2/3 of a series; not given: 1/3, 3/3\): fs/pipe"):
+        source.resolve_source(parse_kernel(f"src:{tree}+{mine}"))
