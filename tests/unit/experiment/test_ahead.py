@@ -17,6 +17,13 @@ from unit.guest.objects import with_objects
 from unit.kernel import synthetic
 
 
+@pytest.fixture(autouse=True)
+def _nothing_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a command began that another test ran in this process is not of these."""
+    monkeypatch.setattr(ahead, "_compiling", [])
+    monkeypatch.setattr(ahead, "_reading", [])
+
+
 def test_the_guests_program_and_the_plugin_are_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KDELTA_CACHE", str(tmp_path))
     with_objects(tmp_path)
