@@ -16,6 +16,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from kdelta.attribution import interrupts
 from kdelta.model import CallCount
 
 Kind = Literal["call", "fault", "irq", "birth"]
@@ -25,8 +26,8 @@ _NAMES: tuple[tuple[re.Pattern[str], Kind, str], ...] = (
     (re.compile(r"^(?:__ia32_sys_|__ia32_compat_sys_)(\w+)$"), "call", " (32 bit)"),
     (re.compile(r"^__x64_compat_sys_(\w+)$"), "call", " (x32)"),
     (re.compile(r"^sys_(ni_syscall)$"), "call", ""),
-    (re.compile(r"^asm_exc_(\w+)$"), "fault", ""),
-    (re.compile(r"^asm_(?:sysvec_(\w+)|(common|spurious)_interrupt)$"), "irq", ""),
+    (interrupts.FAULT, "fault", ""),
+    (interrupts.IRQ, "irq", ""),
     (re.compile(r"^(ret_from_fork)(?:_asm)?$"), "birth", ""),
 )
 _STARTS = ("__x64_", "__do_sys_", "__ia32_", "sys_ni", "asm_", "ret_from_fork")  # of all of them, seen at once

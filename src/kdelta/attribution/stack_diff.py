@@ -3,26 +3,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kdelta.attribution import stacks
+from kdelta.attribution import interrupts, stacks
 from kdelta.attribution.inlining import Host
 from kdelta.model import Profile
 
 # Of two functions that may be one under two names: how much their calls may differ, and what part has to be the same.
 _AS_OFTEN, _SAME = 0.02, 0.5
-# Interrupts, by their entries, and the way back from them into the kernel: arch/x86/include/asm/idtentry.h and
-# arch/x86/entry/entry_64.S, before v5.8 the latter alone; arch/arm64/kernel/entry.S.
-_INTERRUPT = re.compile(
-    r"asm_(?:sysvec_\w+|(?:common|spurious)_interrupt|exc_nmi)|el[01][th]?_(?:64_|32_)?(?:irq|fiq)|ret_from_intr"
-    r"|(?:common|apic_timer|reschedule|irq_work|call_function(?:_single)?|error|spurious|threshold|thermal)_interrupt"
-    r"|error_return|common_interrupt_return|restore_regs_and_return_to_kernel|retint_kernel|ret_to_kernel"
-    r"|native_irq_return_\w+|native_iret|early_xen_iret_patch"
-)
 
 
 class Frame(Struct, kw_only=True):
@@ -62,7 +53,7 @@ def _without_chance(root: stacks.Node) -> stacks.Node:
     waiting = [root]
     while waiting:
         node = waiting.pop()
-        for name in [name for name in node.children if _INTERRUPT.fullmatch(name)]:
+        for name in [name for name in node.children if interrupts.ANY.fullmatch(name)]:
             found.append((name, node.children.pop(name)))
             waiting.append(found[-1][1])  # one may come in another
         waiting += node.children.values()

@@ -14,6 +14,7 @@ import numpy as np
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
+from kdelta.attribution import interrupts
 from kdelta.attribution.callers import Table
 from kdelta.attribution.profiles import Symbols, raw_names
 from kdelta.errors import GuestError
@@ -23,12 +24,6 @@ _HEAD = "kdelta-functions 1"
 ROOT = "[kernel]"
 # What is a part of the function that jumps there: what the compiler split off, thunks (arch/x86/lib/retpoline.S).
 _PART = re.compile(r"\.cold(\.\d+)?$|^(__x86|srso|srso_alias|retbleed|its)_return_thunk$")
-# Entries of interrupts and exceptions before v5.8 (arch/x86/entry/entry_64.S); from then on they are in entries.py.
-_ENTRY = re.compile(
-    r"^(?:(?:async_)?page_fault|divide_error|overflow|bounds|invalid_op|device_not_available|double_fault|debug|int3|nmi"
-    r"|general_protection|stack_segment|segment_not_present|alignment_check|(?:simd_)?coprocessor_error"
-    r"|(?:apic_timer|reschedule|irq_work|call_function(?:_single)?|error|spurious|threshold|thermal|reboot)_interrupt)$"
-)
 _SPLIT = ".part."  # as gcc names what it splits off so that the rest can be inlined
 _VECTORS = ("irq_entries_start", "spurious_entries_start")
 
@@ -49,7 +44,7 @@ def _role(name: str) -> str:
         return "part"
     if name in _VECTORS:
         return "vector"
-    return "entry" if _ENTRY.match(name) else "function"
+    return "entry" if interrupts.OLD.match(name) else "function"
 
 
 def listing(table: Table) -> str:
