@@ -56,7 +56,8 @@ def take_over(kernel: Kernel, rows: Sequence[Counted], here: Site, table: Symbol
 def _rows_of(other: Kernel, wanted: Sequence[Counted], here: Site, table: SymbolTable) -> dict[Path, Row]:
     """What the map of ``other`` has of the ``wanted`` rows, by where these are kept."""
     base = reach_rows.base_of(here, replace(wanted[0].work, kernel=other))
-    found = ((one, reach_rows.recall(reach_rows.path_of(other, base, one.work, table), table)) for one in wanted)
+    places = ((one, reach_rows.path_of(other, base, one.work, one.parts, table)) for one in wanted)
+    found = ((one, reach_rows.recall(path, table)) for one, path in places)
     return {one.path: row for one, row in found if row is not None and row.state == "ok"}
 
 

@@ -62,14 +62,14 @@ def ready(kinds: Sequence[Measuring], digests: Sequence[str], site: Site, table:
     base, found = "", []
     for kind, case_digest in zip(kinds, digests, strict=True):
         work = kind.work(_PLAN)
-        base = base or base_of(site, work)
+        base, parts = base or base_of(site, work), exact.parts_of(kind.metrics[0])
         found.append(
             Counted(
                 case=kind.experiment.cases[0],
                 work=work,
                 read=partial(_read, kind),
-                parts=exact.parts_of(kind.metrics[0]),
-                path=path_of(work.kernel, base, work, table),
+                parts=parts,
+                path=path_of(work.kernel, base, work, parts, table),
                 digest=case_digest,
             )
         )
@@ -82,9 +82,9 @@ def base_of(site: Site, work: Work) -> str:
     return identity(site, replace(work, jobs=replace(work.jobs, lines=()), data=shared, trees=()))
 
 
-def path_of(kernel: Kernel, base: str, work: Work, table: SymbolTable) -> Path:
-    """Where the row of a case is kept; ``base`` is that of ``kernel``."""
-    digest = hashlib.sha256(f"{base}\0{work.jobs.text()}".encode()).hexdigest()
+def path_of(kernel: Kernel, base: str, work: Work, parts: int, table: SymbolTable) -> Path:
+    """Where the row of a case is kept; ``base`` is that of ``kernel``, ``parts`` what an operation is divided into."""
+    digest = hashlib.sha256(f"{base}\0{parts}\0{work.jobs.text()}".encode()).hexdigest()
     return maps.folder_of(kernel.image_sha256) / f"{digest[:40]}.{table.source}.msgpack"
 
 

@@ -85,7 +85,7 @@ class Bench:
         for case in "abc":
             jobs = JobList(mode="exact", seed=seed, lines=(f"job 0 {case} reps=1",))
             work = Work(kernel=kernel, jobs=jobs, limit_s=1.0, plugin=self.plugin)
-            path = reach_rows.path_of(kernel, reach_rows.base_of(self.site, work), work, NAMES)
+            path = reach_rows.path_of(kernel, reach_rows.base_of(self.site, work), work, 1, NAMES)
             found.append(
                 Counted(
                     case=Case(workload=case),
@@ -117,6 +117,13 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     monkeypatch.setenv("KDELTA_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(naming, "load", lambda _: NAMES)  # too small to prove names by their calls
     return Bench(tmp_path)
+
+
+def test_rows_of_operations_divided_otherwise_are_no_rows_of_a_case(bench: Bench) -> None:
+    (plain, *_), kernel = bench.rows(bench.kernel(SOURCE)), bench.kernel(SOURCE)
+    base = reach_rows.base_of(bench.site, replace(plain.work, kernel=kernel))
+    places = [reach_rows.path_of(kernel, base, plain.work, parts, NAMES) for parts in (1, 1, 4)]
+    assert places[0] == places[1] != places[2]  # calls per operation are of so many parts
 
 
 def test_a_program_among_the_cases_leaves_the_rows_of_all_others_where_they_are(bench: Bench, tmp_path: Path) -> None:
