@@ -83,31 +83,50 @@ def test_bash_completes_releases_cases_and_experiments(env: dict[str, str], tmp_
     said = {
         "kdelta comp": "compare completion",
         "kdelta compare debian:6": "6.12 6.12/cloud",  # bash's own cut: after the colon
-        "kdelta compare 7": "7.0",
-        "kdelta compare src:debian:": "6.12 7.0",
         f"kdelta compare deb:{tmp_path}/x": f"{tmp_path}/x.deb",
-        "kdelta history pid": "pidfd_open",
-        "kdelta history ta": "tag",
         "kdelta run --case pipe:writers=2,p": "2,pipe_bytes= 2,pattern=",
-        "kdelta run --case pipe:pattern=mix,mo": "mix,mode=",
         "kdelta run --case=pipe:mode=t": "threads",
-        "kdelta run --case pipe:mode=threads,mo": "",  # given already
-        "kdelta why first pid": "pidfd_open",
-        "kdelta why pid": "pidfd_open",  # of the last experiment
         "kdelta why first path_l": "",  # this experiment has no such case
-        "kdelta report la": "last",
-        "kdelta report firs": "first",
-        "kdelta report last --format ht": "html",
-        "kdelta compare --why locks,st": "locks,stacks",
-        "kdelta trace --what locks,al": "locks,allocs",
-        "kdelta trace --what locks,lo": "",  # said already
-        "kdelta run --suite sy": "syscalls",
-        f"kdelta compare src:{tmp_path}/": f"{tmp_path}/bin/ {tmp_path}/cache/ {tmp_path}/state/",  # no tree is a file
         'kdelta compare "nothing': "",
     }
     done = subprocess.run(["bash", "-c", BASH, "bash", *said], env=env, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == [f"{typed} = {words}" for typed, words in said.items()]
     assert not done.stderr
+
+
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        ("compare 7", "7.0"),
+        ("compare src:debian:", "6.12 7.0"),
+        ("history pid", "pidfd_open"),
+        ("history ta", "tag"),
+        ("run --case pipe:pattern=mix,mo", "mix,mode="),
+        ("run --case pipe:mode=threads,mo", ""),  # given already
+        ("why first pid", "pidfd_open"),
+        ("why pid", "pidfd_open"),  # of the last experiment
+        ("report la", "last"),
+        ("report firs", "first"),
+        ("report last --format ht", "html"),
+        ("compare --why locks,st", "locks,stacks"),
+        ("trace --what locks,al", "locks,allocs"),
+        ("trace --what locks,lo", ""),  # said already
+        ("run --suite sy", "syscalls"),
+        ("compare src:FOLDER/", "FOLDER/bin/ FOLDER/cache/ FOLDER/state/"),  # no tree is a file
+    ],
+)
+@pytest.mark.usefixtures("env")
+def test_what_completes_a_word(
+    typed: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "x.deb").touch()
+    monkeypatch.setenv(_complete.ASKED, "bash_complete")  # as the function of bash asks: cuts of its COMP_WORDBREAKS
+    monkeypatch.setenv("COMP_CUTS", "=:")
+    monkeypatch.setenv("COMP_TYPED", f"kdelta {typed}".replace("FOLDER", str(tmp_path)))
+    with pytest.raises(SystemExit) as ended:  # click's way
+        run([])
+    offered = [line.partition(",")[2] for line in capsys.readouterr().out.splitlines() if line]
+    assert (ended.value.code, " ".join(offered)) == (0, words.replace("FOLDER", str(tmp_path)))
 
 
 @pytest.mark.skipif(shutil.which("fish") is None, reason="no fish here: apt-get install fish")
