@@ -53,10 +53,9 @@ def words(place: Path, source: Path, *more: str) -> list[str]:
 def killed_in_the_middle(place: Path, source: Path, reviewed: int) -> None:
     """Start to watch, and kill it (SIGKILL) when so many are reviewed and another one is begun."""
     argv = [sys.executable, "-c", "from kdelta.cli.main import main; main()", *words(place, source)]
-    with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+    with Store() as store, subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         while process.poll() is None:
-            with Store() as store:
-                states = Counter(row.state for row in store.watched())
+            states = Counter(row.state for row in store.watched())
             if states["done"] >= reviewed and states["running"]:
                 process.send_signal(signal.SIGKILL)
                 return
