@@ -70,7 +70,7 @@ def sanitized(guest_cache: Path) -> Path:
 
 def _compile_sanitized(target: Path) -> None:
     sources = [*(GUEST.glob("*.c")), *GUEST.glob("workloads/*.c"), *GUEST.glob("suites/syscalls/*.c")]
-    flags = ["-g", "-O1", "-std=gnu11", "-D_GNU_SOURCE", "-pthread", "-DCASE_SUITE=syscalls"]
+    flags = ["-g1", "-O0", "-std=gnu11", "-D_GNU_SOURCE", "-pthread", "-DCASE_SUITE=syscalls"]
     flags += ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
     subprocess.run(["gcc", *flags, *map(str, sources), "-lm", "-o", str(target)], check=True)
 
