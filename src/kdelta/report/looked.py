@@ -301,6 +301,10 @@ def _beside(one: Beside) -> str:
     if one.why:
         return f"{name}: not looked at, {one.why} (kdelta resume {one.experiment})."
     cases = f"{counted(one.cases, 'case')} (kdelta report {one.experiment})"
+    if one.unchecked and len(one.unchecked) >= one.cases:
+        return f"{name}: could not be checked: of {cases} none came to its end on all kernels."
+    if one.unchecked:
+        cases += f", of which {len(one.unchecked)} could not be checked: {_names(one.unchecked, _SHOWN_MISSING)}"
     if one.what == "locks":
         return f"{name}: counted in {cases}."
     return f"NEW LEAK: {'; '.join(one.leaks)}; of {cases}." if one.leaks else f"{name}: none new; by {cases}."

@@ -277,7 +277,7 @@ def test_what_cannot_be_checked_beside_is_told_and_costs_no_report(
 
     monkeypatch.setattr(_session.Session, "run", fails)
     locks = _beside._CHECKS[1]
-    shown = structs.replace(locks, shown=lambda *_: ("held: 3\n", ()))
+    shown = structs.replace(locks, shown=lambda *_: _beside.Shown("held: 3\n"))
     monkeypatch.setattr(_beside, "_CHECKS", (_beside._CHECKS[0], shown))
     touched = Touched(lifetimes=("kfree", "security_msg_msg_alloc", "security_msg_msg_free"), locks=("mutex_lock",))
     with _session.opened(quiet=True) as session:
