@@ -375,3 +375,13 @@ def test_a_reply_names_no_directory_of_this_machine_nor_of_who_built_before() ->
         == "linux@for/next (0123) with x; guest config"
     )
     assert _reply._public("src:/srv/linux@v6.9+/tmp/a.patch") == "src:linux@v6.9+a.patch"
+
+
+def test_a_reply_says_how_its_program_was_run() -> None:
+    """The command had the program alone, without its files and what was set up for it."""
+    given = {"files": ("/srv/me/data", "b:/tmp/b"), "setup": "mkdir x", "cold": True, "expect_status": 3, "smp": 1}
+    said = _reply.command("<0@b>", "debian:6.12", {**given, "program": ("/srv/me/bench", "data", "/dev/null")})
+    assert said.endswith(
+        "--file data --file b:/tmp/b --setup 'mkdir x' --cold --expect-status 3 -- bench data /dev/null"
+    )
+    assert "--cold" not in _reply.command("<0@b>", "debian:6.12", given), "options of a program that is none"
