@@ -26,12 +26,16 @@ _TOLD = 2  # functions in a title
 _FEW_CHANGES = 100  # of more than so many it is not told who hands them to RCU
 _TO_RCU = ("call_rcu", "call_rcu_hurry", "call_srcu", "call_rcu_tasks", "__call_rcu_common")
 LATER = "it may run later, outside of what is counted"
-_KINDS = {"patched": "patched at boot", "boot data": "data"}
-_NO_CODE = ("data", "text", "boot data")
+_KINDS = {
+    "patched": "patched at boot",
+    "boot data": "data",
+    "vdso": "the vDSO, which runs in programs and not in the kernel",
+}
+_NO_CODE = ("data", "text", "boot data", "vdso")
 _BOOT = (".init.", ".exit.")  # include/linux/init.h
 
-Kind = Literal["code", "new", "gone", "data", "text", "patched", "boot data"]
-# patched: other instructions, at boot; boot data: thrown away once the kernel has started
+Kind = Literal["code", "new", "gone", "data", "text", "patched", "boot data", "vdso"]
+# patched: other instructions, at boot; boot data: thrown away once the kernel has started; vdso: an ELF image as data
 
 
 class Change(Struct, frozen=True, kw_only=True):
@@ -235,6 +239,9 @@ def _data(
     others = data.other_namesakes(before, after, names)
     found = []
     for name in names:
+        if data.is_library(before, after, name):  # who maps it executes none of it
+            found.append(Change(name=name, kind="vdso", hosts=()))
+            continue
         readers = was.get(name, set()), now.get(name, set())
         either = readers[0] | readers[1]
         if name in others:

@@ -17,6 +17,7 @@ _CALL = re.compile(r"__(?:x64|arm64|do|se)_sys_")
 _SHOWN = 12  # names in a line; the JSON result has all
 _BY_POINTER = ("used by pointer", "its address is taken")  # in the title of a change (attribution/changes.py)
 _BOOT_ONLY = "boot only"  # there, too
+_OF_PROGRAMS = "(the vDSO,"  # there, too
 _NOTHING = ": there is nothing to measure"
 UNTOUCHED = "none of its changed instructions ran"
 _USUAL = ("path_lookup", "pipe", "fork_vmas", "thread_spawn", "pidfd_open")
@@ -79,6 +80,10 @@ def _sets(looked: Looked) -> str:
 
 def _program(looked: Looked) -> str:
     """What may execute what no case does: a sentence, without its full stop."""
+    if looked.unreached and all(_OF_PROGRAMS in one.name for one in looked.unreached):
+        return (
+            "Counts are the kernel's: a program of yours that calls it is measured by kdelta compare --timed -- PROGRAM"
+        )
     several = f", or {_MORE_CPUS} CPUs: with --smp {_MORE_CPUS}" if looked.cpus == 1 else ""
     return f"A program of yours may: the same command with -- PROGRAM{several}"
 
