@@ -8,6 +8,7 @@ which a function leads (a format, a message), that is the function's change.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Literal
 
@@ -29,12 +30,15 @@ LATER = "it may run later, outside of what is counted"
 _KINDS = {
     "patched": "patched at boot",
     "boot data": "data",
+    "initcall": "called at another time of the start",
     "vdso": "the vDSO, which runs in programs and not in the kernel",
 }
-_NO_CODE = ("data", "text", "boot data", "vdso")
+_NO_CODE = ("data", "text", "boot data", "initcall", "vdso")
+# include/linux/init.h, __initcall_id: module, counter and line; then the function and its level
+_INITCALL = re.compile(r"__initcall__kmod_(\w+?)__\d+_\d+_(\w+?)(early|rootfs|[0-7]s?)$")
 _BOOT = (".init.", ".exit.")  # include/linux/init.h
 
-Kind = Literal["code", "new", "gone", "data", "text", "patched", "boot data", "vdso"]
+Kind = Literal["code", "new", "gone", "data", "text", "patched", "boot data", "initcall", "vdso"]
 # patched: other instructions, at boot; boot data: thrown away once the kernel has started; vdso: an ELF image as data
 
 
@@ -117,6 +121,7 @@ def find(
         found = [replace(one, handed_on=not one.hosts and one.name in led) for one in found] + variables
         found += _patched(before, after, diff)
         found += _texts(before, after, {one.name for one in found})
+        found += _at_another_level(before, after, {one.name for one in found})
         found += [_at_boot(name, who, before) for name, who in data.changed_at_boot(before, after).items()]
     found = [replace(one, boot_only=_boot_only(one, before, after)) for one in found]
     total = len(before.sources) - len(before.aliases)
@@ -176,6 +181,21 @@ def _code_of(one: Change) -> tuple[str, ...]:
     if not one.boot_only or one.kind in ("data", "text", "patched"):
         return ()
     return one.hosts if one.kind == "boot data" else (one.name,)
+
+
+def _at_another_level(before: Image, after: Image, differing: Collection[str]) -> list[Change]:
+    """The functions that the kernel's start calls earlier or later: their code is the same, what it meets is not."""
+    was, now = _levels(before), _levels(after)
+    names = {function for module, function in was.keys() & now.keys() if was[module, function] != now[module, function]}
+    both = names & before.sources.keys() & after.sources.keys() - {*differing}
+    return [Change(name=name, kind="initcall", hosts=(_own(before, name),)) for name in sorted(both)]
+
+
+def _levels(image: Image) -> dict[tuple[str, str], frozenset[str]]:
+    found: dict[tuple[str, str], frozenset[str]] = {}
+    for match in filter(None, map(_INITCALL.match, image.symbols()[1])):
+        found[match[1], match[2]] = found.get((match[1], match[2]), frozenset()) | {match[3]}
+    return found
 
 
 def _at_boot(name: str, readers: Iterable[str], before: Image) -> Change:
