@@ -15,7 +15,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kdelta.attribution import alternatives, data, texts
+from kdelta.attribution import alternatives, copied, data, texts
 from kdelta.attribution.code import CodeDiff
 from kdelta.attribution.disassembly import Image
 
@@ -30,16 +30,18 @@ LATER = "it may run later, outside of what is counted"
 _KINDS = {
     "patched": "patched at boot",
     "boot data": "data",
+    "copied": "initial values of a local variable",
     "initcall": "called at another time of the start",
     "vdso": "the vDSO, which runs in programs and not in the kernel",
 }
-_NO_CODE = ("data", "text", "boot data", "initcall", "vdso")
+_NO_CODE = ("data", "text", "copied", "boot data", "initcall", "vdso")
 # include/linux/init.h, __initcall_id: module, counter and line; then the function and its level
 _INITCALL = re.compile(r"__initcall__kmod_(\w+?)__\d+_\d+_(\w+?)(early|rootfs|[0-7]s?)$")
 _BOOT = (".init.", ".exit.")  # include/linux/init.h
 
-Kind = Literal["code", "new", "gone", "data", "text", "patched", "boot data", "initcall", "vdso"]
-# patched: other instructions, at boot; boot data: thrown away once the kernel has started; vdso: an ELF image as data
+Kind = Literal["code", "new", "gone", "data", "text", "copied", "patched", "boot data", "initcall", "vdso"]
+# copied: initial values of a local variable; patched: other instructions, at boot; boot data: thrown away once the
+# kernel has started; vdso: an ELF image as data
 
 
 class Change(Struct, frozen=True, kw_only=True):
@@ -121,6 +123,7 @@ def find(
         found = [replace(one, handed_on=not one.hosts and one.name in led) for one in found] + variables
         found += _patched(before, after, diff)
         found += _texts(before, after, {one.name for one in found})
+        found += _copies(before, after, {one.name for one in found})
         found += _at_another_level(before, after, {one.name for one in found})
         found += [_at_boot(name, who, before) for name, who in data.changed_at_boot(before, after).items()]
     found = [replace(one, boot_only=_boot_only(one, before, after)) for one in found]
@@ -178,7 +181,7 @@ def _with_users(found: Sequence[Change], before: Image, after: Image) -> list[Ch
 
 def _code_of(one: Change) -> tuple[str, ...]:
     """The functions of the kernel's start that do otherwise than they did by a change."""
-    if not one.boot_only or one.kind in ("data", "text", "patched"):
+    if not one.boot_only or one.kind in ("data", "text", "copied", "patched"):
         return ()
     return one.hosts if one.kind == "boot data" else (one.name,)
 
@@ -227,6 +230,16 @@ def _texts(before: Image, after: Image, differing: Collection[str]) -> list[Chan
     both = before.sources.keys() & after.sources.keys()
     names = texts.other_in_code(before, after, both - before.aliases.keys() - after.aliases.keys() - {*differing})
     return [Change(name=name, kind="text", hosts=(name,)) for name in sorted(names)]
+
+
+def _copies(before: Image, after: Image, differing: Collection[str]) -> list[Change]:
+    """The functions of both kernels that differ in the initial values of a local variable alone."""
+    both = before.sources.keys() & after.sources.keys()
+    names = both - before.aliases.keys() - after.aliases.keys() - {*differing}
+    return [
+        Change(name=name, kind="copied", hosts=(name,))
+        for name in sorted(copied.other(before, after, names, data.same_object))
+    ]
 
 
 def _own(image: Image, name: str) -> str:

@@ -68,11 +68,12 @@ def _changed(before: Image, after: Image, was: Mapping[str, Objects], now: Mappi
     pairs = [pair for name in sorted(found - other) for pair in zip(was[name], now[name], strict=True)]
     quick = shifted.same_data(pairs, shifted.things(before, after))
     left = (index for index in range(len(pairs)) if index not in quick)
-    differing = {index for index in left if not _same_object(before, after, *pairs[index])}
+    differing = {index for index in left if not same_object(before, after, *pairs[index])}
     return tuple(sorted(other | {of[index] for index in differing | texts.other_in_data(before, after, pairs)}))
 
 
-def _same_object(before: Image, after: Image, old: DataObject, new: DataObject) -> bool:
+def same_object(before: Image, after: Image, old: DataObject, new: DataObject) -> bool:
+    """Whether two variables begin with the same value; addresses in them may have moved."""
     was, now = old.content, new.content
     if b"__UNIQUE_ID_" in was and _uncounted(was) == _uncounted(now):
         return True
