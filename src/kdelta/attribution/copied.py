@@ -12,15 +12,13 @@ from collections.abc import Callable, Collection, Iterator
 
 from kdelta.attribution.disassembly import DataObject, Function, Image
 
-# mov $block,%rsi or lea block(%rip),%rsi, and soon behind it the copy: rep movsq, movsl or movsb, or a call
-_COPIES = re.compile(
-    rb"\x48(?:\xc7\xc6|(?P<relative>\x8d\x35))(?P<block>.{4})(?=.{0,24}?(?:\xf3(?P<rep>\x48\xa5|\xa5|\xa4)|\xe8))",
-    re.DOTALL,
-)
-_WIDTH = {b"\x48\xa5": 8, b"\xa5": 4, b"\xa4": 1}
+_BLOCK = re.compile(rb"\x48(?:\xc7\xc6|(?P<relative>\x8d\x35))(?P<block>.{4})", re.DOTALL)  # mov or lea, to %rsi
+_REP = re.compile(rb"\xf3(?:(?P<eight>\x48\xa5)|(?P<four>\xa5)|\xa4)")  # rep movsq, movsl, movsb
+_CALL = re.compile(rb"\xe8(?=(.{4}))", re.DOTALL)
 _COUNT = re.compile(rb"\xb9(.{4})", re.DOTALL)  # mov $40,%ecx
 _LENGTH = re.compile(rb"\xba(.{4})", re.DOTALL)  # mov $320,%edx
-_AROUND = 24  # bytes before and behind, in which the number stands
+_COPYING = ("memcpy", "__memcpy", "memmove", "__memmove")
+_AROUND = 24  # bytes before and behind, in which the rest stands
 _LONGEST = 4096
 _SECTIONS = ("[.rodata", "[.data", "[.init.")  # where no symbol is
 _MASK = 0xFFFFFFFFFFFFFFFF  # of addresses
@@ -42,11 +40,30 @@ def other(before: Image, after: Image, names: Collection[str], same: Same) -> fr
 
 def _blocks(image: Image, function: Function) -> Iterator[DataObject]:
     code = function.code
-    for match in _COPIES.finditer(code):
+    for match in _BLOCK.finditer(code):
         value = int.from_bytes(match["block"], "little", signed=True)
-        address = (value + (function.address + match.end("block") if match["relative"] else 0)) & _MASK
-        around = code[max(0, match.start() - _AROUND) : match.end() + _AROUND]
-        number = next(iter((_COUNT if match["rep"] else _LENGTH).findall(around)), b"")
-        size = int.from_bytes(number, "little") * _WIDTH.get(match["rep"] or b"", 1)
-        if 0 < size <= _LONGEST and image.name_of(address).startswith(_SECTIONS):
+        address = (value + (function.address + match.end() if match["relative"] else 0)) & _MASK
+        if not image.name_of(address).startswith(_SECTIONS):
+            continue
+        size = _copied(image, function, match.start(), match.end())
+        if 0 < size <= _LONGEST:
             yield DataObject(name="", address=address, content=image.content(address, size))
+
+
+def _copied(image: Image, function: Function, start: int, end: int) -> int:
+    """How many bytes are copied from the block that is loaded from ``start`` to ``end``; 0 where that is not seen."""
+    before, behind = function.code[max(0, start - _AROUND) : start], function.code[end : end + _AROUND]
+    if rep := _REP.search(behind):
+        width = 8 if rep["eight"] else 4 if rep["four"] else 1
+        return width * _number(_COUNT, before, behind[: rep.start()])
+    for call in _CALL.finditer(behind):
+        target = function.address + end + call.end() + 4 + int.from_bytes(call[1], "little", signed=True)
+        if image.name_of(target & _MASK) in _COPYING:
+            return _number(_LENGTH, before, behind[: call.start()])
+    return 0
+
+
+def _number(moved: re.Pattern[bytes], before: bytes, behind: bytes) -> int:
+    """What is moved to a register just before it is needed."""
+    found = moved.findall(behind)[-1:] or moved.findall(before)[-1:]
+    return int.from_bytes(found[0], "little") if found else 0

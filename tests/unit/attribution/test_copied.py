@@ -26,6 +26,23 @@ int main_loop(int a) {{ return starts() + other() + a; }}
 """
 
 
+CALLS = """\
+#pragma GCC target("general-regs-only")
+__attribute__((noinline)) int named(int a, const char *name, int number) { return a + name[a] + number; }
+__attribute__((noinline)) int calls(int a) { return named(a, "short", 300) + 1; }
+__attribute__((noinline)) int tells(int a) { return named(a, "a text behind it", 3) + 2; }
+int main_loop(int a) { return calls(a) + tells(a); }
+"""
+
+
+def test_a_number_beside_a_text_is_no_length_of_it(tmp_path: Path) -> None:
+    """Else a function would differ where a text that is linked behind its own does."""
+    make = Maker(tmp_path, "x86_64")
+    images = Image(make(CALLS)), Image(make(CALLS.replace("behind it", "after it")))
+    found = changes.find(*images, code.compare(*images), lambda _: ()).changes
+    assert [one.title for one in found] == ["tells (text)"]
+
+
 def test_initial_values_of_a_local_variable_are_compared(tmp_path: Path) -> None:
     """Machine code and data were "identical: there is nothing to measure"."""
     make = Maker(tmp_path, "x86_64")
