@@ -8,13 +8,14 @@ which a function leads (a format, a message), that is the function's change.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kdelta.attribution import alternatives, data, texts
+from kdelta.attribution import alternatives, copied, data, texts
 from kdelta.attribution.code import CodeDiff
 from kdelta.attribution.disassembly import Image
 
@@ -26,12 +27,21 @@ _TOLD = 2  # functions in a title
 _FEW_CHANGES = 100  # of more than so many it is not told who hands them to RCU
 _TO_RCU = ("call_rcu", "call_rcu_hurry", "call_srcu", "call_rcu_tasks", "__call_rcu_common")
 LATER = "it may run later, outside of what is counted"
-_KINDS = {"patched": "patched at boot", "boot data": "data"}
-_NO_CODE = ("data", "text", "boot data")
+_KINDS = {
+    "patched": "patched at boot",
+    "boot data": "data",
+    "copied": "initial values of a local variable",
+    "initcall": "called at another time of the start",
+    "vdso": "the vDSO, which runs in programs and not in the kernel",
+}
+_NO_CODE = ("data", "text", "copied", "boot data", "initcall", "vdso")
+# include/linux/init.h, __initcall_id: module, counter and line; then the function and its level
+_INITCALL = re.compile(r"__initcall__kmod_(\w+?)__\d+_\d+_(\w+?)(early|rootfs|[0-7]s?)$")
 _BOOT = (".init.", ".exit.")  # include/linux/init.h
 
-Kind = Literal["code", "new", "gone", "data", "text", "patched", "boot data"]
-# patched: other instructions, at boot; boot data: thrown away once the kernel has started
+Kind = Literal["code", "new", "gone", "data", "text", "copied", "patched", "boot data", "initcall", "vdso"]
+# copied: initial values of a local variable; patched: other instructions, at boot; boot data: thrown away once the
+# kernel has started; vdso: an ELF image as data
 
 
 class Change(Struct, frozen=True, kw_only=True):
@@ -113,6 +123,8 @@ def find(
         found = [replace(one, handed_on=not one.hosts and one.name in led) for one in found] + variables
         found += _patched(before, after, diff)
         found += _texts(before, after, {one.name for one in found})
+        found += _copies(before, after, {one.name for one in found})
+        found += _at_another_level(before, after, {one.name for one in found})
         found += [_at_boot(name, who, before) for name, who in data.changed_at_boot(before, after).items()]
     found = [replace(one, boot_only=_boot_only(one, before, after)) for one in found]
     total = len(before.sources) - len(before.aliases)
@@ -169,9 +181,24 @@ def _with_users(found: Sequence[Change], before: Image, after: Image) -> list[Ch
 
 def _code_of(one: Change) -> tuple[str, ...]:
     """The functions of the kernel's start that do otherwise than they did by a change."""
-    if not one.boot_only or one.kind in ("data", "text", "patched"):
+    if not one.boot_only or one.kind in ("data", "text", "copied", "patched"):
         return ()
     return one.hosts if one.kind == "boot data" else (one.name,)
+
+
+def _at_another_level(before: Image, after: Image, differing: Collection[str]) -> list[Change]:
+    """The functions that the kernel's start calls earlier or later: their code is the same, what it meets is not."""
+    was, now = _levels(before), _levels(after)
+    names = {function for module, function in was.keys() & now.keys() if was[module, function] != now[module, function]}
+    both = names & before.sources.keys() & after.sources.keys() - {*differing}
+    return [Change(name=name, kind="initcall", hosts=(_own(before, name),)) for name in sorted(both)]
+
+
+def _levels(image: Image) -> dict[tuple[str, str], frozenset[str]]:
+    found: dict[tuple[str, str], frozenset[str]] = {}
+    for match in filter(None, map(_INITCALL.match, image.symbols()[1])):
+        found[match[1], match[2]] = found.get((match[1], match[2]), frozenset()) | {match[3]}
+    return found
 
 
 def _at_boot(name: str, readers: Iterable[str], before: Image) -> Change:
@@ -205,6 +232,16 @@ def _texts(before: Image, after: Image, differing: Collection[str]) -> list[Chan
     return [Change(name=name, kind="text", hosts=(name,)) for name in sorted(names)]
 
 
+def _copies(before: Image, after: Image, differing: Collection[str]) -> list[Change]:
+    """The functions of both kernels that differ in the initial values of a local variable alone."""
+    both = before.sources.keys() & after.sources.keys()
+    names = both - before.aliases.keys() - after.aliases.keys() - {*differing}
+    return [
+        Change(name=name, kind="copied", hosts=(name,))
+        for name in sorted(copied.other(before, after, names, data.same_object))
+    ]
+
+
 def _own(image: Image, name: str) -> str:
     """The name by which a function of ``image`` is counted."""
     return image.aliases.get(name, name)
@@ -235,6 +272,9 @@ def _data(
     others = data.other_namesakes(before, after, names)
     found = []
     for name in names:
+        if data.is_library(before, after, name):  # who maps it executes none of it
+            found.append(Change(name=name, kind="vdso", hosts=()))
+            continue
         readers = was.get(name, set()), now.get(name, set())
         either = readers[0] | readers[1]
         if name in others:

@@ -28,6 +28,7 @@ _PIECE = 1 << 22
 _FEW_USERS = 16  # functions: of 6.12, 3 to 8 name a slab cache, 23 init_pid_ns, 38 init_task, 48 init_mm, 271 jiffies
 _PAGE, _LARGEST_IMAGE = 1 << 12, 1 << 30  # bytes
 _LEAST_ADDRESS = 0xFFFFFFFF80000000  # of the kernel's image: Documentation/arch/x86/x86_64/mm.rst
+_ELF, _ELF_TYPE, _SHARED = b"\x7fELF", 16, 3  # elf(5): ET_DYN; what kexec brings is ET_REL
 Objects = tuple[DataObject, ...]
 _UNIQUE = re.compile(rb"(__UNIQUE_ID_\w*?)_*\d+\b")  # a macro's variable in a text, as in print_fmt_dma_map_sg
 _WORD = re.compile(r"[A-Za-z_][\w.]*")
@@ -36,6 +37,14 @@ _WORD = re.compile(r"[A-Za-z_][\w.]*")
 def changed(before: Image, after: Image) -> tuple[str, ...]:
     """Names of the variables whose initial value differs, or that only one kernel has; sorted."""
     return _changed(before, after, before.objects, after.objects)
+
+
+def is_library(before: Image, after: Image, name: str) -> bool:
+    """Whether a variable is a shared library, which programs execute: the vDSO (arch/x86/tools/vdso2c.h)."""
+    found = (one.content for image in (before, after) for one in image.objects.get(name, ()))
+    return any(
+        content.startswith(_ELF) and content[_ELF_TYPE] == _SHARED for content in found if len(content) > _ELF_TYPE
+    )
 
 
 def changed_at_boot(before: Image, after: Image) -> Mapping[str, frozenset[str]]:
@@ -59,11 +68,12 @@ def _changed(before: Image, after: Image, was: Mapping[str, Objects], now: Mappi
     pairs = [pair for name in sorted(found - other) for pair in zip(was[name], now[name], strict=True)]
     quick = shifted.same_data(pairs, shifted.things(before, after))
     left = (index for index in range(len(pairs)) if index not in quick)
-    differing = {index for index in left if not _same_object(before, after, *pairs[index])}
+    differing = {index for index in left if not same_object(before, after, *pairs[index])}
     return tuple(sorted(other | {of[index] for index in differing | texts.other_in_data(before, after, pairs)}))
 
 
-def _same_object(before: Image, after: Image, old: DataObject, new: DataObject) -> bool:
+def same_object(before: Image, after: Image, old: DataObject, new: DataObject) -> bool:
+    """Whether two variables begin with the same value; addresses in them may have moved."""
     was, now = old.content, new.content
     if b"__UNIQUE_ID_" in was and _uncounted(was) == _uncounted(now):
         return True

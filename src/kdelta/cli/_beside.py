@@ -33,14 +33,22 @@ class Checked(Struct, frozen=True, kw_only=True):
     begun: str = ""
 
 
+class Shown(Struct, frozen=True):
+    """What a check found: its text, a line for each new leak, and the cases of which it can say nothing."""
+
+    text: str
+    leaks: tuple[str, ...] = ()
+    unchecked: tuple[str, ...] = ()
+
+
 class Check(Struct, frozen=True):
-    """A kind of check: the experiment that it is of a review, and its text and new leaks once that was made."""
+    """A kind of check: the experiment that it is of a review, and what it found once that was made."""
 
     what: Literal["leaks", "locks"]
     said: str
     doing: str
     template: Callable[[Experiment, Asked], Experiment]
-    shown: Callable[[Session, Experiment, Experiment], tuple[str, tuple[str, ...]]]
+    shown: Callable[[Session, Experiment, Experiment], Shown]
 
 
 _NO_TIME = "no time is left of the budget"
@@ -93,16 +101,15 @@ def _each(
                 continue
             progress.step(check.doing)
             session.run(experiment, progress)
-            text, leaks = check.shown(session, reviewed, experiment)
+            shown = check.shown(session, reviewed, experiment)
         except (UserError, HostError) as error:  # speed was measured, and is told
             why = f"{head}, which could not be checked: {error}"
             yield Checked(
                 text=_wrapped(why) + "\n", kept=Beside(what=check.what, why=str(error)), begun=kept.experiment
             )
         else:
-            yield Checked(
-                text=f"{_wrapped(f'{head}:')}\n\n{text}", kept=replace(kept, leaks=leaks), begun=kept.experiment
-            )
+            kept = replace(kept, leaks=shown.leaks, unchecked=shown.unchecked)
+            yield Checked(text=f"{_wrapped(f'{head}:')}\n\n{shown.text}", kept=kept, begun=kept.experiment)
 
 
 def _wrapped(text: str) -> str:
@@ -126,15 +133,14 @@ def _leaks(reviewed: Experiment, asked: Asked) -> Experiment:
     return templates.leaks(replace(asked, cases=cases, effort=effort), leaks.observed(reviewed.kernels), 1)
 
 
-def _show_leaks(session: Session, reviewed: Experiment, experiment: Experiment) -> tuple[str, tuple[str, ...]]:
+def _show_leaks(session: Session, reviewed: Experiment, experiment: Experiment) -> Shown:
     from kdelta.report import leaks as layout
     from kdelta.results import leaks
 
     found = leaks.findings(experiment, session.store)
-    before = {one.case for one in found if one.verdict == "leak" and one.kernel == reviewed.kernels[0].label}
-    new = [one for one in found if one.verdict == "leak" and one.case not in before]
+    new = leaks.new(found, reviewed.kernels[0].label)
     lines = tuple(f"{one.case}: leaks {', '.join(grown.what for grown in one.leaks)} on {one.kernel}" for one in new)
-    return layout.render(experiment, found), lines
+    return Shown(layout.render(experiment, found), lines, leaks.unchecked(found))
 
 
 def _holds(reviewed: Experiment, asked: Asked) -> Experiment:
@@ -145,11 +151,13 @@ def _holds(reviewed: Experiment, asked: Asked) -> Experiment:
     return template
 
 
-def _show_holds(session: Session, _: Experiment, experiment: Experiment) -> tuple[str, tuple[str, ...]]:
+def _show_holds(session: Session, _: Experiment, experiment: Experiment) -> Shown:
     from kdelta.report import traces
     from kdelta.results.traces import results
 
-    return traces.render([results(session.store, experiment.id)], changed=True), ()
+    found = results(session.store, experiment.id)
+    unchecked = tuple(dict.fromkeys(one.case for one in found[1] if one.state != "ok"))
+    return Shown(traces.render([found], changed=True), unchecked=unchecked)
 
 
 _CHECKS = (

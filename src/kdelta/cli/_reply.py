@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 _DEFAULTS = {"time_budget": "10m", "smp": 1}
 _KEPT = ("time_budget", "smp", "selftests", "each", "all_cases", "no_beside")  # options that change what is measured
-_NAMES = {"all_cases": "all"}
+_OF_PROGRAM = ("files", "follow", "setup", "between", "stdin", "env", "cwd", "writable", "cold", "expect_status")
+_NAMES = {"all_cases": "all", "files": "file"}
 
 
 def made(experiment_id: str, found: Series, tree: str, options: dict[str, Any], below: Sequence[str]) -> bytes:
@@ -59,15 +60,23 @@ def command(message_id: str, tree: str, options: dict[str, Any]) -> str:
     words = ["kdelta", "review", "series.mbox", "--tree", tree if tree.startswith("debian:") else Path(tree).name]
     if config := str(options.get("config", "")):
         words += ["--config", Path(config).name]
-    for name in _KEPT:
+    program = options.get("program")
+    for name in (*_KEPT, *(_OF_PROGRAM if program else ())):
         value = options.get(name)
         if value and value != _DEFAULTS.get(name):
             option = "--" + _NAMES.get(name, name).replace("_", "-")
-            words += [option] if value is True else [option, str(value)]
-    if program := options.get("program"):
+            values = value if isinstance(value, tuple) else (value,)
+            words += [word for one in values for word in ((option,) if one is True else (option, _given(name, one)))]
+    if program:
         words += ["--", Path(program[0]).name, *program[1:]]
     fetch = ["b4", "mbox", "-o", ".", "-n", "series.mbox", message_id.strip("<>")]
     return f"{shlex.join(fetch)} && {shlex.join(words)}"
+
+
+def _given(name: str, value: object) -> str:
+    """The value of an option; of a file or directory its name."""
+    path, colon, dest = str(value).partition(":") if name == "files" else (str(value), "", "")
+    return f"{Path(path).name}{colon}{dest}" if name in ("files", "stdin", "cwd") else path
 
 
 def _for_others(result: ExperimentResult, line: str) -> ExperimentResult:

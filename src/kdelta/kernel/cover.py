@@ -18,7 +18,11 @@ from kdelta.kernel import figures, mail
 
 _BASE = re.compile(r"^base-commit: ([0-9a-f]{12,64})\s*$", re.MULTILINE)
 _PREREQUISITE = re.compile(r"^prerequisite-patch-id: ([0-9a-f]{40,64})\s*$", re.MULTILINE)
-_DIFF = re.compile(r"^(?:---$|diff --git |--- \S|@@ -)", re.MULTILINE)
+_DIFF = re.compile(r"^(?:(?:Range-diff|Interdiff)\b.*:$|diff --git |--- \S.*\n\+\+\+ \S|@@ -)", re.MULTILINE)
+_RULE = re.compile(r"^---$", re.MULTILINE)  # what stands below it is for the list alone, such as figures
+_DIFFSTAT = re.compile(
+    r"^ ?(?:\S.* \| +(?:\d+|Bin)\b.*|(?:rename|copy|rewrite) .*\(\d+%\)|\d+ files? changed\b.*)$", re.MULTILINE
+)
 _FIRST = re.compile(r"\[[^\]]*\b0+/\d+[^\]]*\]")
 _MOST = 20
 
@@ -34,7 +38,7 @@ class Cover(Struct, frozen=True, kw_only=True):
 
 
 def read(data: bytes) -> Cover:
-    """The cover of a series: what stands in its mails before their diffs, and the last base that one names."""
+    """The cover of a series: what its mails say before their diffs, and the last base that one names."""
     found = list(mail.messages(data))
     texts = [message.text for message in found]
     bases = [match[1] for text in texts for match in _BASE.finditer(text)]
@@ -68,4 +72,5 @@ def reply(to: mail.Message, body: str) -> bytes:
 
 def _before_diff(text: str) -> str:
     end = _DIFF.search(text)
-    return text[: end.start() if end else len(text)]
+    said = text[: end.start() if end else len(text)]
+    return _DIFFSTAT.sub("", _RULE.sub("", said)) if _RULE.search(said) else said

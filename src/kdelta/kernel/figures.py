@@ -11,16 +11,23 @@ import itertools
 import re
 from collections.abc import Iterator, Sequence
 
+_MORE = r"(?:fast|quick|slow|few|less|more|high|low|short|small|larg|cheap|better)\w*"
+_PART = r"(?:half|thirds?|quarters?|fifths?|tenths?)"
 _FIGURE = re.compile(
     r"\d[\s-]?(?:%|percent\b|per\s?cent\b|pct\b)|\d[ -]percentage"
-    r"|\b\d+(?:\.\d+)?\s?(?:x|times)\s+(?:as\s+)?(?:fast|quick|slow|few|less|more|high|low|better|cheap|speed|improve|throughput)"
-    r"|\b\d+\.\d+x\b|\b\d+(?:\.\d+)?-?fold\b|\b(?:two|three|four|five|ten|hundred)-?fold\b"
+    r"|\b\d+(?:\.\d+)?\s?(?:[x×]|times)\s+(?:as\s+)?(?:fast|quick|slow|few|less|more|high|low|better|cheap|speed|improve|throughput)"
+    rf"|\b\d+\.\d+(?:x\b|\s?×)|\bx\d+(?:\.\d+)?\s+{_MORE}|\b\d+(?:\.\d+)?-?fold\b|\b(?:two|three|four|five|ten|hundred)-?fold\b"
     r"|\b(?:by|about|around|roughly|nearly|almost|over|than|to|of)\s+~?\d+x\b|~\d+x\b"
     r"|\b(?:two|three|four|five|ten)\s+times\s+(?:as|fast|quick|slow|few|less|more|high|low|better|cheap)"
-    r"|\btwice\s+(?:as\s+(?:fast|slow|many|much|long|high)|the\s+(?:speed|throughput|time|cost|latency))\b"
+    r"|\btwice\s+(?:as\s+(?:fast|slow|many|much|long|high)|the\s+(?:speed|throughput|time|cost|latency|number))\b"
     r"|\bhalf\s+(?:as\s+(?:fast|many|much|long|high)|the\s+(?:speed|throughput|time|cost|latency))\b"
-    r"|\b(?:halv|doubl|tripl)\w+\s+the\s+(?:\w+\s+)?(?:speed|throughput|bandwidth|time|cost|latency|number|overhead)\b"
-    r"|\b(?:cut|reduc|drop|improv|increas)\w*\s+(?:[\w()]+\s+){0,4}by\s+(?:half|a\s+(?:half|third|quarter))\b"
+    rf"|\b(?:a|one|two|three)[\s-]{_PART}\s+{_MORE}|\bto\s+(?:a|one|two|three)[\s-]{_PART}\b"
+    r"|\bspeed-?ups?(?:\s+(?:of|is|by)\s+|\s*[:=]\s*)~?\d+\.\d"
+    r"|\b(?:up|down|improv\w*|increas\w*|grew|rose|dropp?\w*)\s+(?:by\s+)?~?\d+(?:\.\d+)?\s?(?:x|times)\b"
+    r"|\d\s+(?:few|less|more|extra|additional)\w*\s+(?:\w+\s+)?(?:instructions|insns|cycles|atomics?|branches|misses|(?:alloc|oper)ations?)\b"
+    rf"|\d\s?(?:(?:[kKM]i?)?B|bytes)\s+{_MORE}|\d\s?(?:second|minute)s?\s+(?:fast|slow|soon|long|short|earli|quick|lat)er\b"
+    r"|\b(?:halv|doubl|tripl)\w+\s+(?:the\s+(?:\w+\s+)?)?(?:speed|throughput|bandwidth|time|cost|latency|number|overhead)\b"
+    r"|\b(?:cut|reduc|drop|improv|increas)\w*\s+(?:[\w()]+\s+){0,4}(?:by\s+(?:half|a\s+(?:half|third|quarter)\b)|(?:by|to)\s+1/\d)"
     r"|\bfactor of \d|\border\w* of magnitude"
     r"|\b(?:sav|shrink|grow|reduc|small|larg)\w*\s+(?:[\w()]+\s+){0,6}~?\d[\d,.]*\s?(?:[kKM]i?)?(?:B|bytes)\b"
     r"|\b\d[\d,.]*\s?[kKMG]?\s?(?:[nuµm]s(?:ecs?)?|cycles|instructions|insns|(?:trans|ops?|req|io)\w*/s\w*"

@@ -95,7 +95,8 @@ def tag_of(subject: str) -> Tag:
     tag = next((tag for tag in tags if "PATCH" in tag.upper() or _COUNTER.search(tag)), "")
     likely = next((tag for tag in tags if "RFC" in tag.upper() or _VERSION.search(tag)), "")
     counter, behind = _COUNTER.search(tag), _STGIT_VERSION.search(subject)
-    version = behind or _VERSION.search(tag or likely)
+    before = _PREFIXES.match(subject)
+    version = behind or _VERSION.search(tag or likely) or _VERSION.search(before[0] if tag and before else "")
     return Tag(
         title=_STGIT_VERSION.sub("", _PREFIXES.sub("", subject)),
         patch=bool(tag),

@@ -134,13 +134,15 @@ class Beside(Struct, frozen=True, kw_only=True):
 
     With both, nothing of the experiment was made, for ``why``: it is resumed as any other. With neither, there is
     nothing that could be checked: of locks, where none is a mutex.
-    ``leaks``: a line for each case that leaks objects on the patched kernel alone.
+    ``leaks``: a line for each case that leaks objects on the patched kernel alone. ``unchecked`` are those of its
+    ``cases`` of which nothing can be said, as a kernel did not come to their end.
     """
 
     what: Literal["leaks", "locks"]
     experiment: str = ""
     cases: int = 0
     leaks: tuple[str, ...] = ()
+    unchecked: tuple[str, ...] = ()
     why: str = ""
 
 

@@ -17,6 +17,7 @@ _CALL = re.compile(r"__(?:x64|arm64|do|se)_sys_")
 _SHOWN = 12  # names in a line; the JSON result has all
 _BY_POINTER = ("used by pointer", "its address is taken")  # in the title of a change (attribution/changes.py)
 _BOOT_ONLY = "boot only"  # there, too
+_OF_PROGRAMS = "(the vDSO,"  # there, too
 _NOTHING = ": there is nothing to measure"
 UNTOUCHED = "none of its changed instructions ran"
 _USUAL = ("path_lookup", "pipe", "fork_vmas", "thread_spawn", "pidfd_open")
@@ -79,6 +80,10 @@ def _sets(looked: Looked) -> str:
 
 def _program(looked: Looked) -> str:
     """What may execute what no case does: a sentence, without its full stop."""
+    if looked.unreached and all(_OF_PROGRAMS in one.name for one in looked.unreached):
+        return (
+            "Counts are the kernel's: a program of yours that calls it is measured by kdelta compare --timed -- PROGRAM"
+        )
     several = f", or {_MORE_CPUS} CPUs: with --smp {_MORE_CPUS}" if looked.cpus == 1 else ""
     return f"A program of yours may: the same command with -- PROGRAM{several}"
 
@@ -301,6 +306,10 @@ def _beside(one: Beside) -> str:
     if one.why:
         return f"{name}: not looked at, {one.why} (kdelta resume {one.experiment})."
     cases = f"{counted(one.cases, 'case')} (kdelta report {one.experiment})"
+    if one.unchecked and len(one.unchecked) >= one.cases:
+        return f"{name}: could not be checked: of {cases} none came to its end on all kernels."
+    if one.unchecked:
+        cases += f", of which {len(one.unchecked)} could not be checked: {_names(one.unchecked, _SHOWN_MISSING)}"
     if one.what == "locks":
         return f"{name}: counted in {cases}."
     return f"NEW LEAK: {'; '.join(one.leaks)}; of {cases}." if one.leaks else f"{name}: none new; by {cases}."

@@ -94,6 +94,13 @@ def standing(view: View) -> Standing:
         if one.why
     ]
     found += [
+        Finding(
+            word="warning", rule="undecided", title=one.what, text=f"could not be checked: {', '.join(one.unchecked)}"
+        )
+        for one in beside
+        if one.unchecked
+    ]
+    found += [
         Finding(word="warning", rule="not-looked-at", title=NOT_LOOKED_AT, text=text) for text in not_looked_at(view)
     ]
     order: tuple[Word, ...] = ("fail", "warning", "success")

@@ -6,12 +6,19 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
+from msgspec.structs import replace
+
 from kdelta import verdict
 from kdelta.attribution.exact import CROSSING
-from kdelta.model import CellResult, Experiment, Metric, Mitigations
+from kdelta.errors import UserError
+from kdelta.kernel.sources import parse_kernel
+from kdelta.model import CellResult, Experiment, Kernel, Metric, Mitigations
 from kdelta.results import definitions, floors
+from kdelta.spec.kernels import BUILT_KINDS
 from kdelta.store.rows import BootRow, Number
 from kdelta.store.store import Store
+
+_TAKEN_AWAY = "the baseline has it"
 
 
 def _facts(boots: Sequence[BootRow]) -> dict[tuple[int, int], dict[str, float]]:
@@ -23,6 +30,31 @@ def _states(number: Number) -> tuple[str, str]:
     if number.boot_state != "ok" and number.state == "ok":
         return number.boot_state, "the boot failed after this run"
     return number.state, number.why
+
+
+def _is_patched(before: Kernel, after: Kernel) -> bool:
+    """Whether both were built here of one release with the same config and command line: a patch or commit differs."""
+    try:
+        one, other = (parse_kernel(kernel.spec.partition("#")[0]) for kernel in (before, after))
+    except UserError:  # named by an older kdelta
+        return False
+    alike = {replace(spec, text="", label="", patches=(), ref="") for spec in (one, other)}
+    return one.kind in BUILT_KINDS and len(alike) == 1 and before.release == after.release
+
+
+def _taken_away(experiment: Experiment, numbers: Sequence[Number]) -> frozenset[tuple[int, int]]:
+    """(kernel, case) of those that a patch took away: unsupported there, and measured on the baseline.
+
+    Between two releases, and with another config, a kernel may well lack what a case needs.
+    """
+    lacking = {(number.kernel, number.case) for number in numbers if _states(number)[0] == "unsupported"}
+    measured = {number.case for number in numbers if lacking and not number.kernel and _states(number)[0] == "ok"}
+    patched = {
+        index
+        for index in {kernel for kernel, case in lacking if kernel and case in measured}
+        if _is_patched(experiment.kernels[0], experiment.kernels[index])
+    }
+    return frozenset((kernel, case) for kernel, case in lacking if kernel in patched and case in measured)
 
 
 def cell_data(
@@ -39,9 +71,12 @@ def cell_data(
     facts = _facts(boots)
     hosts = {(b.block, b.slot): b.machine.get("host", "") for b in boots}
     cells: dict[tuple[int, Mitigations, str, int], list[verdict.Observation]] = defaultdict(list)
+    taken_away = _taken_away(experiment, numbers)
     for number in numbers:
         declared = metrics.get(experiment.cases[number.case].workload, ())
         state, why = _states(number)
+        if state == "unsupported" and (number.kernel, number.case) in taken_away:
+            state, why = "failed", f"{why}; {_TAKEN_AWAY}"
         wanted = [m for m in declared if m.name == number.metric] if number.metric else list(declared)
         for metric in wanted:
             samples = number.samples

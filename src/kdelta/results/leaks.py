@@ -139,6 +139,25 @@ def findings(experiment: Experiment, store: Store) -> tuple[Finding, ...]:
     )
 
 
+def new(found: Sequence[Finding], baseline: str) -> tuple[Finding, ...]:
+    """What leaks on other kernels than ``baseline`` and does not there, or less: each with that alone."""
+    before = {(one.case, grown.what): grown.per_op for one in found if one.kernel == baseline for grown in one.leaks}
+    kept = [
+        msgspec.structs.replace(
+            one,
+            growth=tuple(g for g in one.leaks if g.per_op - before.get((one.case, g.what), 0.0) >= LEAST_PER_OP),
+        )
+        for one in found
+        if one.kernel != baseline
+    ]
+    return tuple(one for one in kept if one.growth)
+
+
+def unchecked(found: Sequence[Finding]) -> tuple[str, ...]:
+    """The cases that do not tell whether something leaks: a kernel did not come to their end."""
+    return tuple(dict.fromkeys(one.case for one in found if one.verdict is None))
+
+
 def _called(case: Case) -> str:
     """The case with its path, also the default one, which names leave out: "lifetimes clean" would say it of all."""
     path = case.params.get("path", "")

@@ -277,7 +277,7 @@ def test_what_cannot_be_checked_beside_is_told_and_costs_no_report(
 
     monkeypatch.setattr(_session.Session, "run", fails)
     locks = _beside._CHECKS[1]
-    shown = structs.replace(locks, shown=lambda *_: ("held: 3\n", ()))
+    shown = structs.replace(locks, shown=lambda *_: _beside.Shown("held: 3\n"))
     monkeypatch.setattr(_beside, "_CHECKS", (_beside._CHECKS[0], shown))
     touched = Touched(lifetimes=("kfree", "security_msg_msg_alloc", "security_msg_msg_free"), locks=("mutex_lock",))
     with _session.opened(quiet=True) as session:
@@ -375,3 +375,13 @@ def test_a_reply_names_no_directory_of_this_machine_nor_of_who_built_before() ->
         == "linux@for/next (0123) with x; guest config"
     )
     assert _reply._public("src:/srv/linux@v6.9+/tmp/a.patch") == "src:linux@v6.9+a.patch"
+
+
+def test_a_reply_says_how_its_program_was_run() -> None:
+    """The command had the program alone, without its files and what was set up for it."""
+    given = {"files": ("/srv/me/data", "b:/tmp/b"), "setup": "mkdir x", "cold": True, "expect_status": 3, "smp": 1}
+    said = _reply.command("<0@b>", "debian:6.12", {**given, "program": ("/srv/me/bench", "data", "/dev/null")})
+    assert said.endswith(
+        "--file data --file b:/tmp/b --setup 'mkdir x' --cold --expect-status 3 -- bench data /dev/null"
+    )
+    assert "--cold" not in _reply.command("<0@b>", "debian:6.12", given), "options of a program that is none"

@@ -66,6 +66,17 @@ def test_rows_below_before_and_after_are_claims_with_it() -> None:
     )
 
 
+def test_figures_for_the_list_alone_below_the_rule_are_claims_but_those_of_the_diffstat_are_none() -> None:
+    stat = " rename fs/{pipe.c => pipes.c} (97%)\n fs/x.png | Bin 0 -> 1034 bytes\n 2 files changed, 3 insertions(+)\n"
+    said = (
+        "--- of all ---\nThe call takes another way, which is shorter than the one that it took.\n---\n"
+        "hackbench gets 3 % faster.\n\nChanges in v2: none.\n\n"
+        f" fs/pipe.c | 2 +- 100%\n{stat}\nRange-diff against v1:\n1: a ! 1: b\n    -hackbench gets 9 % faster\n"
+    )
+    found = cover.read(f"Subject: [PATCH v2] x\n\n{said}diff --git a/x b/x\n@@ -1 +1 @@\n-1 ns\n+2 ns\n".encode())
+    assert found.claims == ("hackbench gets 3 % faster.",)
+
+
 def test_an_answer_goes_where_the_sender_wants_it() -> None:
     text = (
         "From: bot <bot@example.org>\nReply-To: list@example.org\nTo: list@example.org\nCc: a@example.org\n"

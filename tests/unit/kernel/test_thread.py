@@ -78,6 +78,13 @@ def test_a_single_patch_of_a_new_version_that_lost_its_number_is_the_one_of_its_
     assert subjects(*V1, a_mail("[PATCH v2] pipe: c")) == ["[PATCH v2] pipe: c"], "another one"
 
 
+@pytest.mark.parametrize("tag", ["[PATCH][v2]", "[PATCH] [v2]", "[v2][PATCH]", "[PATCH net] [PATCH v2]"])
+def test_a_version_in_brackets_of_its_own_is_one(tag: str) -> None:
+    """Of two that stand in another order than they were sent in, the older one was taken."""
+    assert subjects(a_mail(f"{tag} pipe: a"), REPLY, a_mail("[PATCH] pipe: a")) == [f"{tag} pipe: a"]
+    assert mail.tag_of("[PATCH] pipe: as [v2] has it").version == 1
+
+
 def test_of_which_version_each_patch_is_is_told_where_they_differ() -> None:
     mixed = mail.steps(thread.newest("".join([*V1, V2[0]]).encode()), "a/x.mbox")
     told = steps.mixed([steps.Step(mail=one) for one in mixed])

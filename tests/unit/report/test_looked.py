@@ -91,6 +91,14 @@ def test_what_no_case_executes_beside_what_was_measured_has_a_way_on() -> None:
     assert told not in " ".join(looked_at.sentences(boot))
 
 
+def test_what_programs_execute_is_not_said_to_be_counted_of_one() -> None:
+    vdso = Unreached(name="raw_data (the vDSO, which runs in programs and not in the kernel)")
+    said = " ".join(looked_at.sentences(Looked(functions=9, differ=1, candidates=5, unreached=(vdso,))))
+    assert "--timed -- PROGRAM" in said and "A program of yours may" not in said
+    both = Looked(functions=9, differ=2, candidates=5, unreached=(vdso, Unreached(name="foo")))
+    assert "A program of yours may" in " ".join(looked_at.sentences(both))
+
+
 def test_several_cpus_do_not_tell_which_of_the_changed_instructions_ran() -> None:
     """With --smp 4 a loop on an error path, which no case takes, was "looked at"."""
     notes = Annotations(looked=Looked(functions=9, differ=1, candidates=5, cases=("pipe",), measured=("sys_kill",)))

@@ -17,7 +17,7 @@ from kcidb_io.schema import V5_0, V5_3
 from msgspec.structs import replace
 
 from kdelta.model import UNBOOTED, Annotations, Beside, Case, ExperimentResult, Gap, Looked, State, Unreached
-from kdelta.report import kcidb
+from kdelta.report import kcidb, looked
 from kdelta.report.outcomes import outcomes, stable_names
 from kdelta.report.registry import find
 from kdelta.report.standing import standing
@@ -243,6 +243,22 @@ def test_a_new_leak_is_an_error_of_every_format() -> None:
     rules = [one["check_name"] for one in json.loads(find("codequality").render(view))]
     assert rules == ["kdelta/leak", "kdelta/undecided"]
     assert json.loads(find("json").render(view))["beside"][0]["leaks"] == ["pipe: leaks files on 7.0"]
+
+
+def test_a_check_that_could_not_be_made_is_not_told_as_nothing_found() -> None:
+    """A patched kernel that does not start leaked nothing: "none new; by 2 cases"."""
+
+    def told(*unchecked: str) -> tuple[str, str]:
+        notes = Annotations(beside=(Beside(what="leaks", experiment="x", cases=2, unchecked=unchecked),))
+        view = build(ExperimentResult(experiment=replace(experiment("6.12", "7.0"), annotations=notes), results=()))
+        return looked.above(notes)[0], standing(view).word
+
+    assert told()[0] == "Leaks: none new; by 2 cases (kdelta report x)."
+    some = told("pipe")[0]
+    assert some == "Leaks: none new; by 2 cases (kdelta report x), of which 1 could not be checked: pipe."
+    none, word = told("pipe", "fork")
+    assert none == "Leaks: could not be checked: of 2 cases (kdelta report x) none came to its end on all kernels."
+    assert word == "warning"
 
 
 @thorough

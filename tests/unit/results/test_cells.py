@@ -58,6 +58,33 @@ def test_a_run_without_figures_stands_in_every_metric_of_its_case() -> None:
     assert {(cell.boots[0].state, cell.boots[0].why) for cell in found} == {("unsupported", "no pidfd")}
 
 
+@pytest.mark.parametrize(
+    ("specs", "state"),
+    [
+        (("src:debian:7.3", "src:debian:7.3+a.patch"), "failed"),
+        (("src:.@v7.3", "src:.@mine"), "failed"),
+        (("src:debian:7.3+s.mbox#1", "src:debian:7.3+s.mbox#2"), "failed"),
+        (("src:debian:7.3", 'src:debian:7.3+a.patch,config="EVENTFD=n"'), "unsupported"),
+        (("debian:7.3", "debian:7.3/cloud"), "unsupported"),
+    ],
+)
+def test_what_a_patch_takes_away_from_a_case_is_no_lack_of_its_kernel(specs: tuple[str, str], state: str) -> None:
+    """eventfd(2) of a patched kernel failed with EPERM: "unsupported", which no gate closes at."""
+    kernels = tuple(replace(one, spec=spec, release="7.3.4") for one, spec in zip(MADE.kernels, specs, strict=True))
+    lacking = number(metric="", value=None, state="unsupported", why="needs CONFIG_EVENTFD")
+    both = [number(kernel=0, slot=0), lacking]
+    made = replace(MADE, kernels=kernels)
+    seen = {cell.kernel: cell.boots[0] for cell in cells.cell_data(made, both, [], {"pipe": (TIME,)}, {})}
+    assert (seen[0].state, seen[1].state) == ("ok", state)
+    assert seen[1].why == "needs CONFIG_EVENTFD" + ("; the baseline has it" if state == "failed" else "")
+    newer = replace(made, kernels=(kernels[0], replace(kernels[1], release="7.4.0")))
+    alone = [
+        cells.cell_data(newer, both, [], {"pipe": (TIME,)}, {}),
+        cells.cell_data(made, [lacking], [], {"pipe": (TIME,)}, {}),
+    ]
+    assert [cell.boots[0].state for found in alone for cell in found if cell.kernel] == ["unsupported"] * 2
+
+
 def test_a_run_in_a_boot_that_panicked_later_counts_for_nothing() -> None:
     (cell,) = data(number(boot_state="panicked"))
     assert (cell.boots[0].value, cell.boots[0].state) == (None, "panicked")

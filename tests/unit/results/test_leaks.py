@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from msgspec.structs import replace
 
 from kdelta.cli import _leaks as cli
 from kdelta.cli import leaks as leaks_command
 from kdelta.errors import GuestError, RegressionFound
 from kdelta.model import BootResult, Case, Effort, Experiment, Kernel, PlannedBoot, RunResult, Series, State, plans
 from kdelta.results import leaks, outcomes
-from kdelta.results.leaks import Finding
+from kdelta.results.leaks import Finding, Growth
 from kdelta.spec.cases import parse_case
 from kdelta.spec.workloads import catalogue
 from kdelta.store.store import Store
@@ -179,6 +180,30 @@ def test_only_fail_on_closes_the_gate() -> None:
         cli.conclude([leak], "leak")
     with pytest.raises(GuestError, match="panicked"):
         cli.conclude([Finding(kernel="b", case="x", state="panicked", why="Kernel panic")], None)
+
+
+def test_a_new_leak_is_told_beside_one_that_was_there_before() -> None:
+    """Of a case that leaks anything on the baseline nothing was told."""
+
+    def found(kernel: str, **leaking: float) -> Finding:
+        rows = [
+            Growth(what=what, unit="objects", per_op=per_op, batches=(), leaking=per_op > 0)
+            for what, per_op in leaking.items()
+        ]
+        return Finding(kernel=kernel, case="pipe", state="ok", verdict="leak", growth=tuple(rows))
+
+    base = found("a", pids=1.0, files=0.0)
+    assert leaks.new([base, found("b", pids=1.0)], "a") == ()
+    (new,) = leaks.new([base, found("b", pids=1.1, files=1.0)], "a")
+    assert [grown.what for grown in new.leaks] == ["files"]
+    (more,) = leaks.new([base, found("b", pids=3.0)], "a")
+    assert (more.kernel, [grown.what for grown in more.leaks]) == ("b", ["pids"])
+
+
+def test_a_case_that_did_not_end_on_a_kernel_is_unchecked() -> None:
+    clean = Finding(kernel="a", case="x", state="ok", verdict="clean")
+    dead = Finding(kernel="b", case="x", state="panicked", why="Kernel panic")
+    assert leaks.unchecked([clean, dead, replace(clean, case="y"), replace(clean, case="y", kernel="b")]) == ("x",)
 
 
 def test_the_running_kernel_is_refused() -> None:
