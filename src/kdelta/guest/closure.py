@@ -37,6 +37,7 @@ _OF_A_SHELL = frozenset((
     "popd", "pushd", "read", "readonly", "return", "select", "set", "shift", "source", "time", "times", "trap",
     "type", "typeset", "ulimit", "umask", "unalias", "unset", "until", "wait", "while",
 ))  # fmt: skip
+_ENV_TAKES = re.compile(r"-[a-zA-Z0]*[uC]|--unset|--chdir")  # options of env(1) whose value is the next word
 _SHEBANGS_MOST = 5  # as the kernel has it: BINPRM_MAX_RECURSION
 
 
@@ -261,8 +262,14 @@ def found_by_env(program: Path) -> Path | None:
     line = _shebang(program)
     if len(line) < 2 or Path(line[0]).name != "env":
         return None
-    name = next((word for word in line[1].split() if not word.startswith("-") and "=" not in word), "")
-    return on_path(name)
+    words = line[1].split()
+    name = next((word for at, word in enumerate(words) if _is_started(word, words[at - 1] if at else "")), "")
+    return on_path(name) if name else None
+
+
+def _is_started(word: str, before: str) -> bool:
+    """Whether env(1) starts this one of its words, which stands behind ``before``."""
+    return not word.startswith("-") and "=" not in word and not _ENV_TAKES.fullmatch(before)
 
 
 def on_path(name: str, cwd: Path = Path()) -> Path:
@@ -294,3 +301,13 @@ def _meant(name: str) -> str:
     if "=" in first and first.partition("=")[0].isidentifier():
         return f"; a variable is set by --env {first}"
     return f"; a shell's line is run by -- sh -c {shlex.quote(name)}" if others and shutil.which(first) else ""
+
+
+def no_input(path: Path) -> str:
+    """Why what is at ``path`` cannot be a program's standard input, or ""."""
+    if path.is_file():
+        return ""
+    if path.is_dir():
+        return "a directory"
+    stream = path.exists() or path.name == "-"
+    return "each run reads it from its beginning, so put it into a file first" if stream else "there is no such file"
