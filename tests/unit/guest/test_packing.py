@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from kdelta.errors import HostError, UserError
-from kdelta.guest import follow, packing, shell
+from kdelta.guest import environment, follow, packing, shell
 from kdelta.guest.rootfs import Tree
 from kdelta.spec.program import Program
 
@@ -188,7 +188,7 @@ def test_a_word_may_be_longer_than_a_name_of_a_file(tmp_path: Path) -> None:
 def test_a_damaged_program_that_a_shell_may_name_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "odd").write_bytes(b"\x7fELF damaged")
     (tmp_path / "odd").chmod(0o755)
-    monkeypatch.setattr(packing, "_PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr(environment, "SEARCHED", f"{tmp_path}:/usr/bin:/bin")
     nodes, _ = _packed(tmp_path, "sh", "-c", "odd; cat")
     assert not any(name.endswith("/odd") for name in nodes) and any(name.endswith("bin/cat") for name in nodes)
 
