@@ -31,6 +31,7 @@ MOST_BYTES = 256 << 20
 ROOT = "program"  # in the guest
 SPEC = "program"  # the directory of the data files that say what to run
 _ALWAYS = ("/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/etc/hosts", "/etc/ld.so.cache")
+_SHELL = "/bin/sh"  # what system(3) and popen(3) start, and with them much that names no shell
 _PYTHON = re.compile(r"^python3\.\d+$")
 # Of a standard library: what is installed beside it, needs a display, tests it, or is there to build and embed Python.
 _PYTHON_OUT = (
@@ -241,6 +242,7 @@ def _for_guests(
     commands = _commands(tree, program, cwd, lookup)
     for argv in commands.values():
         closure.refuse_unstartable(Path(argv[0]))
+    _guessed(tree, _SHELL, cwd, lookup)
     _given(tree, program, cwd, lookup)
     if program.follow:
         _followed(tree, program, commands["arg"], place, stdin)

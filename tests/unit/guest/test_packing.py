@@ -143,6 +143,13 @@ def test_what_a_program_starts_by_its_words_is_packed_with_it(tmp_path: Path, wo
     assert {str(Path(shutil.which(name) or "")).lstrip("/") for name in ("tac", "sh")} <= set(nodes)
 
 
+def test_a_program_that_names_no_shell_has_one(tmp_path: Path) -> None:
+    """What asks system(3), popen(3) or make for a command had none, and mostly ended well: so did ``script -qc``."""
+    nodes, _ = _packed(tmp_path, "cat")
+    assert os.path.realpath("/bin/sh").lstrip("/") in nodes
+    assert "bin" in nodes  # by this name, also where /bin is a link
+
+
 def test_what_a_command_in_quotes_names_is_named(tmp_path: Path) -> None:
     """``sh -c 'tar c /etc/apt | xz | wc -c'`` packed nothing of that, and ended well: the pipeline's status is wc's."""
     (tmp_path / "in").mkdir()
