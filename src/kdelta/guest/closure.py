@@ -28,8 +28,8 @@ from kdelta.guest import shims
 
 _DEFAULT = ("/lib", "/usr/lib", "/lib64", "/usr/lib64", "/usr/local/lib")  # the last one is musl's
 _CACHED = re.compile(r"^\s*(\S+) \(([^)]*)\) => (\S+)$")
-_TAGS = {"EM_X86_64": "x86-64", "EM_AARCH64": "AArch64"}
-_MACHINES = {"EM_X86_64": "x86_64", "EM_AARCH64": "aarch64"}
+_TAGS = {"EM_X86_64": "x86-64", "EM_AARCH64": "AArch64", "EM_386": ""}  # as ldconfig(8) has them
+_MACHINES = {"EM_X86_64": "x86_64", "EM_AARCH64": "aarch64", "EM_386": "x86_64"}  # by which kernels each is run
 # What begins a line of a shell's and mostly is no program: POSIX.1-2024, XCU 2.4 and 2.15, and bash's.
 _OF_A_SHELL = frozenset((
     ".", ":", "[[", "{", "(", "!", "alias", "bg", "break", "builtin", "case", "cd", "command", "continue", "declare",
@@ -115,9 +115,8 @@ def _cached() -> dict[tuple[str, str], str]:
     found: dict[tuple[str, str], str] = {}
     for line in said.stdout.splitlines():
         if match := _CACHED.match(line):
-            for machine in _TAGS.values():
-                if machine in match[2]:
-                    found.setdefault((match[1], machine), match[3])
+            machine = next(tag for tag in _TAGS.values() if tag in match[2])
+            found.setdefault((match[1], machine), match[3])
     return found
 
 
@@ -140,7 +139,7 @@ def _candidates(
         return
     for folder in (*(() if elf.runpath else (*elf.rpath, *rpath)), *given, *elf.runpath, *_musl_folders(interpreter)):
         yield f"{folder}/{name}"
-    if "ld-musl" not in interpreter and (found := _cached().get((name, _TAGS.get(elf.machine, "")))):
+    if "ld-musl" not in interpreter and (found := _cached().get((name, _TAGS.get(elf.machine, "?")))):
         yield found
     for folder in _DEFAULT:
         yield f"{folder}/{name}"
