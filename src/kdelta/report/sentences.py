@@ -249,11 +249,11 @@ def _(w: of_results.ExactLabel) -> str:
 
 @sentence.register
 def _(w: of_results.Carried) -> str:
-    told = [f"{name.replace('_', ' ')} 0 -> {now:.3g}" for name, now in w.new]
+    told = [f"{name.replace('_', ' ')} 0 -> {count(now)}" for name, now in w.new]
     told += [f"{name.replace('_', ' ')} {percent(change, 1)}" for name, change in w.columns]
-    columns = ", ".join(told)
-    where = f": most of it in {w.function}" if w.function else ""
-    return f"instructions {percent(w.instructions_percent, 1)}, but {columns}{where}; time may follow these"
+    if w.function:
+        told[0] += f" (most of it in {w.function})"  # of the others it may be elsewhere
+    return f"instructions {percent(w.instructions_percent, 1)}, but {', '.join(told)}; time may follow these"
 
 
 @sentence.register

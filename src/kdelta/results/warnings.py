@@ -62,7 +62,7 @@ class Carried(Warn, frozen=True):
     """Counts beside instructions that changed by much more: (name, change in percent), the largest change first.
 
     ``new``: (name, per operation) of those that the baseline has none of. ``function``: where most of the ``lead``
-    changed, "" where that is not known.
+    changed, "" where that is not known, or in no single one.
     """
 
     code: ClassVar[str] = "carried"
