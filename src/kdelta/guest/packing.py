@@ -121,7 +121,7 @@ def _guessed(tree: Tree, path: str, cwd: Path, lookup: _Lookup) -> None:
 def _given(tree: Tree, program: Program, cwd: Path, lookup: _Lookup) -> None:
     """What the user named: --file, --tree, files among the program's words and standard input."""
     for text in program.files:
-        name, colon, place = text.partition(":")
+        name, colon, place = (text, "", "") if (cwd / text).exists() else text.partition(":")
         source = cwd / name
         if not source.exists():
             raise UserError(f"--file {text}: {source} is not there")

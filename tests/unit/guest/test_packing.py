@@ -143,6 +143,13 @@ def test_what_a_program_starts_by_its_words_is_packed_with_it(tmp_path: Path, wo
     assert {str(Path(shutil.which(name) or "")).lstrip("/") for name in ("tac", "sh")} <= set(nodes)
 
 
+def test_a_file_may_have_a_colon_in_its_name(tmp_path: Path) -> None:
+    (tmp_path / "a:b").write_text("x")
+    (tmp_path / "c").write_text("x")
+    nodes, _ = _packed(tmp_path, "cat", files=("a:b", "c:/etc/d"))
+    assert {f"{tmp_path}/a:b".lstrip("/"), "etc/d"} <= nodes.keys()
+
+
 def test_a_program_that_names_no_shell_has_one(tmp_path: Path) -> None:
     """What asks system(3), popen(3) or make for a command had none, and mostly ended well: so did ``script -qc``."""
     nodes, _ = _packed(tmp_path, "cat")
