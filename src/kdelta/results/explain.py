@@ -196,9 +196,15 @@ class Explainer:
 
 
 def _most_of(deltas: Mapping[str, float]) -> str:
-    """The function without which less than half of the change of all would be left; "" where there is none."""
+    """The function without which less than half of the change of all would be left; "" where there is none.
+
+    Two whose names differ in underscores are one, by the name of the one that grew.
+    """
     whole = math.fsum(deltas.values())
-    left = {name: abs(whole - delta) for name, delta in deltas.items() if delta}
+    alike: dict[str, dict[str, float]] = {}
+    for name, delta in deltas.items():
+        alike.setdefault(name.lstrip("_"), {})[name] = delta
+    left = {max(names, key=lambda name: names[name]): abs(whole - sum(names.values())) for names in alike.values()}
     name = min(left, key=lambda name: (left[name], name), default="")
     return name if name and left[name] < abs(whole) / 2 else ""
 

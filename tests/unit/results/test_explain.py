@@ -110,6 +110,7 @@ def test_where_a_count_that_carries_an_effect_changed_most_is_named() -> None:
         ({"a": 10, "b": 10}, {"a": 90, "b": 5}, "a"),
         ({"a": 10, "b": 10}, {"a": 60, "b": 50}, "a"),
         ({"a": 10}, {"a": 10}, ""),
+        ({"__a": 100, "b": 5}, {"a": 190, "b": 6}, "a"),  # as mod_memcg_lruvec_state() of 7.0
     ],
 )
 def test_most_of_a_count_is_in_a_function_without_which_little_is_left(
