@@ -13,6 +13,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from functools import cache, lru_cache
 from pathlib import Path
@@ -176,6 +177,23 @@ def _libraries(path: Path, elf: _Elf, given: tuple[str, ...]) -> Iterator[Path]:
             inner = _elf(where)
             if inner is not None:
                 left.append((where, inner, (*of.rpath, *rpath)))
+
+
+def preloaded(text: str, cwd: Path, given: tuple[str, ...] = ()) -> list[Path]:
+    """The libraries that a LD_PRELOAD or LD_AUDIT of ``text`` names, for this machine's programs, with what they need.
+
+    Raises:
+        UserError: one is not on this machine; the loader would say so, and go on without it.
+    """
+    own = _elf(Path(sys.executable).resolve())
+    found: dict[Path, None] = {}
+    for name in filter(None, re.split(r"[:\s]+", text)):
+        among = [str(cwd / name)] if "/" in name or own is None else _candidates(name, own, (), own.interpreter, given)
+        path = next((Path(one) for one in among if os.path.isfile(one)), None)
+        if path is None:
+            raise UserError(f"program: the library {name}, to be loaded first, is not where the loader looks")
+        found |= dict.fromkeys(needed(Path(os.path.abspath(path)), given))
+    return list(found)
 
 
 def _not_found(name: str, elf: _Elf) -> str:

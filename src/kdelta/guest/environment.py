@@ -18,6 +18,7 @@ from kdelta.spec.program import Program
 SEARCHED = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _LOCALES, _ZONES = Path("/usr/lib/locale"), Path("/usr/share/zoneinfo")
 _LOCALE = re.compile(r"LANG|LANGUAGE|LC_[A-Z]+")
+_PRELOADS = ("LD_PRELOAD", "LD_AUDIT")
 _PLAIN = ("", "C", "POSIX")  # locales that every C library has in itself
 
 
@@ -43,7 +44,7 @@ def of(program: Program, scratch: str, started: Path) -> dict[str, str]:
 
 def files(program: Program, locales: Path = _LOCALES, zones: Path = _ZONES) -> Iterator[Path]:
     """What the C library reads for the locale and the time zone that --env, or words of env(1), give ``program``."""
-    given = dict(text.split("=", 1) for text in (*program.argv, *program.env) if "=" in text)
+    given = _given(program)
     names = {value for name, value in given.items() if _LOCALE.fullmatch(name) and value not in _PLAIN}
     archive = locales / "locale-archive"
     if names and archive.is_file() and archive.stat().st_size <= MOST_BYTES:
@@ -53,6 +54,21 @@ def files(program: Program, locales: Path = _LOCALES, zones: Path = _ZONES) -> I
     zone = Path(os.path.normpath(zones / given.get("TZ", "").removeprefix(":").lstrip("/")))
     if zone.is_file() and zone.is_relative_to(zones):
         yield zone
+
+
+def preloaded(program: Program, cwd: Path, libraries: tuple[str, ...]) -> Iterator[Path]:
+    """The libraries that the loader shall load before those that ``program`` asks for, as another malloc(3).
+
+    Raises:
+        UserError: one is not on this machine.
+    """
+    given = _given(program)
+    for name in _PRELOADS:
+        yield from closure.preloaded(given.get(name, ""), cwd / program.cwd, libraries)
+
+
+def _given(program: Program) -> dict[str, str]:
+    return dict(text.split("=", 1) for text in (*program.argv, *program.env) if "=" in text)
 
 
 def _normalised(name: str) -> str:

@@ -131,13 +131,14 @@ def _given(tree: Tree, program: Program, cwd: Path, lookup: _Lookup) -> None:
             tree.put_at(source, place)
         else:
             (tree.add_all if source.is_dir() else tree.add)(source)
-    for path in environment.files(program):
+    for path in (*environment.files(program), *environment.preloaded(program, cwd, lookup.libraries)):
         (tree.add_all if path.is_dir() else tree.add)(path)
     for text in program.trees:
         if not (cwd / text).is_dir():
             raise UserError(f"--tree {text}: there is no such directory")
         tree.add_all(Path(os.path.abspath(cwd / text)))
-    for text in (text for word in (*program.argv[1:], *shell.typed(program.argv)) for text in here.parts(word)):
+    words = (*program.argv[1:], *shell.typed(program.argv), *program.env)
+    for text in (text for word in words for text in here.parts(word)):
         if os.path.isfile(cwd / text):  # not Path's own: a word may be too long for a name
             tree.add(cwd / text)
             if os.access(cwd / text, os.X_OK):  # strace ./program; but sha256sum ./program-of-another-machine too
