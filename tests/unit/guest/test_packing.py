@@ -131,7 +131,13 @@ def test_what_a_shell_names_is_packed_with_it(tmp_path: Path) -> None:
     assert tool("tac") in _packed(tmp_path, "cat", setup="sh -c 'tac /etc/passwd'")[0]
 
 
-@pytest.mark.parametrize("words", ["timeout 9 nice tac", "env A=1 sh -c 'echo|tac'", "strace -c ./run.sh", "xargs tac"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "timeout 9 nice tac", "env A=1 sh -c 'echo|tac'", "strace -c ./run.sh", "xargs tac", "perf stat tac",
+        "fish -c 'tac x'",
+    ],
+)  # fmt: skip
 def test_what_a_program_starts_by_its_words_is_packed_with_it(tmp_path: Path, words: str) -> None:
     """``script -qc 'stty -a' /dev/null`` had no /bin/sh, ended well, and was "the same" on two kernels."""
     argv = shlex.split(words)
