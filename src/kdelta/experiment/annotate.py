@@ -14,7 +14,7 @@ from kdelta.attribution.disassembly import Image
 from kdelta.errors import KdeltaError
 from kdelta.experiment import differing, selftests, templates
 from kdelta.experiment.known import watched
-from kdelta.kernel import changed, guards, kconfig, source, touches
+from kdelta.kernel import banner, changed, guards, kconfig, source, touches
 from kdelta.kernel.products import Built
 from kdelta.kernel.sources import parse_kernel
 from kdelta.kernel.spelling import fold
@@ -55,8 +55,9 @@ def note_code(store: Store, experiment: Experiment, progress: Progress) -> Exper
     """Keep a line on the machine code of each built kernel with ``experiment``: against the baseline, or its step."""
     if not selftests.built(experiment.kernels):
         unlike = (*_of_builders(experiment), *_of_figures(experiment))
-        keep = lambda known: replace(known, notes=(*known.notes, *unlike))  # noqa: E731
-        return store.annotate(experiment.id, keep) if unlike else experiment
+        compilers = experiment.annotations.compilers or tuple(map(banner.compiler, experiment.kernels))
+        keep = lambda known: replace(known, notes=(*known.notes, *unlike), compilers=compilers)  # noqa: E731
+        return store.annotate(experiment.id, keep) if unlike or any(compilers) else experiment
     lines, looked, alone = [], experiment.annotations.looked, len(experiment.kernels) == 2
     one_image = len({kernel.image_sha256 for kernel in experiment.kernels}) == 1
     try:

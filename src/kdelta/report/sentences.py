@@ -357,10 +357,8 @@ def _(w: of_results.StepStrings) -> str:
 
 @sentence.register
 def _(w: of_results.CompilerChange) -> str:
-    return (
-        f"{w.first} was built by {w.first_compiler}, {w.last} by {w.last_compiler}: a step between them may come from "
-        "the compiler"
-    )
+    what = "a step between them may come from the compiler" if w.steps else "part of each effect may be the compiler's"
+    return f"{w.first} was built by {w.first_compiler}, {w.last} by {w.last_compiler}: {what}"
 
 
 # Traces

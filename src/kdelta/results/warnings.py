@@ -264,10 +264,11 @@ class StepStrings(Warn, frozen=True):
 
 
 class CompilerChange(Warn, frozen=True):
-    """Neighbouring versions that were built by different compilers."""
+    """Kernels that were built by different compilers: neighbours in ``steps``, or the baseline and another one."""
 
     code: ClassVar[str] = "compiler"
     last: str
     last_compiler: str
     first: str
     first_compiler: str
+    steps: bool = True

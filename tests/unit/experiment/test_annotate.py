@@ -15,7 +15,7 @@ from kdelta.attribution import code, images, stripped
 from kdelta.errors import UserError
 from kdelta.experiment import annotate, selftests, templates
 from kdelta.experiment.selftests import Gate
-from kdelta.kernel import changed, guards, source
+from kdelta.kernel import banner, changed, guards, source
 from kdelta.kernel.products import Built
 from kdelta.model import Annotations, Location, Looked, Quiet, Remark, Unreached, plans
 from kdelta.model.experiment import UNLIKE
@@ -107,6 +107,14 @@ def test_configs_that_differ_are_told(store: Store, monkeypatch: pytest.MonkeyPa
     assert len(found.notes) == 3
     assert found.notes[2].text.startswith("c: its config differs from that of a: CONFIG_A: n -> y, CONFIG_B")
     assert found.notes[2].text.endswith("CONFIG_E: n -> y and 2 more")
+
+
+def test_the_compilers_of_shipped_kernels_are_kept(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    built = {"a": "gcc 12.2.0", "b": ""}
+    monkeypatch.setattr(banner, "compiler", lambda one: built[one.label])
+    made = experiment(kernels=tuple(kernel(name, spec="debian:6.12") for name in built))
+    store.create(made)
+    assert annotate.note_code(store, made, Quiet()).annotations == Annotations(compilers=("gcc 12.2.0", ""))
 
 
 @pytest.mark.parametrize(("in_steps", "before"), [(False, "a"), (True, "b")])
