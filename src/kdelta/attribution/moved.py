@@ -87,18 +87,24 @@ def user_spread_percent(profiles: Sequence[Profile]) -> float:
     return 100.0 * (max(own) / min(own) - 1.0) if min(own) > 0 else math.inf
 
 
+def _made(profile: Profile) -> dict[str, tuple[int, int]]:
+    """(calls, instructions) of each system call; on several CPUs, where the second is not known, the first again."""
+    if not profile.system_calls:
+        return {name: (calls, calls) for name, calls in profile.called.items()}
+    return {name: (one.calls, one.instructions) for name, one in profile.system_calls.items()}
+
+
 def calls_that_vary(profiles: Sequence[Profile]) -> tuple[tuple[str, float, float], ...]:
     """System calls whose number per operation differs between ``profiles``: (name, fewest, most).
 
     Those whose instructions differ most come first. What is no system call (page faults, interrupts) is left out.
     """
     found = []
-    for name in sorted(set().union(*(profile.system_calls for profile in profiles))):
+    made = [(_made(profile), profile.ops) for profile in profiles]
+    for name in sorted(set().union(*(of for of, _ in made))):
         if name.startswith("["):
             continue
-        rows = [(profile.system_calls.get(name), profile.ops) for profile in profiles]
-        calls = [row.calls / ops if row else 0.0 for row, ops in rows]
-        cost = [row.instructions / ops if row else 0.0 for row, ops in rows]
+        calls, cost = ([of.get(name, (0, 0))[place] / ops for of, ops in made] for place in (0, 1))
         if min(calls) != max(calls):
             found.append((max(cost) - min(cost), name, min(calls), max(calls)))
     found.sort(key=lambda one: (-one[0], one[1]))

@@ -7,6 +7,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from kdelta.cli._say import say
+from kdelta.report.figures import count
 from kdelta.units import counted
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def show(store: Store, answer: Answer, as_json: bool) -> None:
         document["confirmed"] = None if row is None else cell_document(row)
         say(json.dumps(document, indent=2))
         return
-    change = f"{answer.good_value:g} -> {answer.bad_value:g} {answer.unit}"
+    change = f"{count(answer.good_value)} -> {count(answer.bad_value)} {answer.unit}"
     if answer.same_open:
         say(f"Whether GOOD and BAD differ in {answer.case}, {answer.metric} ({change}) is open: {answer.same_why}.")
         hint = "; counts are not noisy (--exact)" if answer.mode == "timed" else ""
@@ -78,7 +79,7 @@ def _further(answer: Answer) -> str:
 
 
 def _figure(value: float | None) -> str:
-    return "not measured" if value is None else f"{value:g}"
+    return "not measured" if value is None else count(value)
 
 
 def _verdict(answer: Answer) -> str:

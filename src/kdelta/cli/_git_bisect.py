@@ -11,6 +11,7 @@ import click
 
 from kdelta.cli._say import say
 from kdelta.errors import KdeltaError, UserError
+from kdelta.report.figures import count
 from kdelta.units import counted
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def like(store: Store, name: str, mode: Mode, case: str, metric: str, cpus: int)
 
 def _differing(good: float, bad: float) -> tuple[float, float]:
     if good == bad:
-        raise UserError(f"the good and the bad figure are the same ({good:g}): they cannot be told apart")
+        raise UserError(f"the good and the bad figure are the same ({count(good)}): they cannot be told apart")
     return good, bad
 
 
@@ -94,7 +95,7 @@ def told(values: Sequence[float], levels: tuple[float, float], mode: Mode, rest:
     """Say where ``values`` lie; git's exit code. ``rest`` follows the figures."""
     bad = side(values, levels, mode)
     word = "between good and bad, skip" if bad is None else "bad" if bad else "good"
-    figures = f"{min(values):g}" if min(values) == max(values) else f"{min(values):g} to {max(values):g}"
+    figures = count(min(values)) if min(values) == max(values) else f"{count(min(values))} to {count(max(values))}"
     say(f"{word}: {figures} {rest}")
     return SKIP if bad is None else BAD if bad else GOOD
 

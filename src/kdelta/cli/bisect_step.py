@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kdelta.cli import _git_bisect, _kernels, _one_case, _session, common
+from kdelta.report.figures import count
 
 if TYPE_CHECKING:
     from kdelta.model import Case, Experiment, Kernel, Mode
@@ -80,9 +81,8 @@ def run(kernel: str, args: Args) -> int:
     if len(values) < min(2, experiment.blocks):
         why = next((f"{n.state}: {n.why}" for n in numbers if n.state != "ok"), "the boots gave no value")
         return _git_bisect.skip(why)
-    return _git_bisect.told(
-        values, levels, mode, f"{metric.unit} (good {levels[0]:g}, bad {levels[1]:g}; {experiment.id})"
-    )
+    known = f"good {count(levels[0])}, bad {count(levels[1])}"
+    return _git_bisect.told(values, levels, mode, f"{metric.unit} ({known}; {experiment.id})")
 
 
 def _template(args: Args, kernel: Kernel, case: Case) -> Experiment:

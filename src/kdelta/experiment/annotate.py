@@ -14,7 +14,7 @@ from kdelta.attribution.disassembly import Image
 from kdelta.errors import KdeltaError
 from kdelta.experiment import differing, selftests, templates
 from kdelta.experiment.known import watched
-from kdelta.kernel import changed, guards, source, touches
+from kdelta.kernel import banner, changed, guards, kconfig, source, touches
 from kdelta.kernel.products import Built
 from kdelta.kernel.sources import parse_kernel
 from kdelta.kernel.spelling import fold
@@ -54,9 +54,10 @@ def finish_gate(store: Store, experiment: Experiment, progress: Progress) -> Exp
 def note_code(store: Store, experiment: Experiment, progress: Progress) -> Experiment:
     """Keep a line on the machine code of each built kernel with ``experiment``: against the baseline, or its step."""
     if not selftests.built(experiment.kernels):
-        unlike = tuple(_of_builders(experiment))
-        keep = lambda known: replace(known, notes=(*known.notes, *unlike))  # noqa: E731
-        return store.annotate(experiment.id, keep) if unlike else experiment
+        unlike = (*_of_builders(experiment), *_of_figures(experiment))
+        compilers = experiment.annotations.compilers or tuple(map(banner.compiler, experiment.kernels))
+        keep = lambda known: replace(known, notes=(*known.notes, *unlike), compilers=compilers)  # noqa: E731
+        return store.annotate(experiment.id, keep) if unlike or any(compilers) else experiment
     lines, looked, alone = [], experiment.annotations.looked, len(experiment.kernels) == 2
     one_image = len({kernel.image_sha256 for kernel in experiment.kernels}) == 1
     try:
@@ -73,14 +74,28 @@ def note_code(store: Store, experiment: Experiment, progress: Progress) -> Exper
             lines += _configs(before, kernel)
     except (KdeltaError, OSError) as error:  # two architectures, a stripped image: the comparison itself goes on
         lines.append(f"machine code was not compared: {error}")
-    notes = (*(Remark("machine-code", line) for line in lines), *_of_builds(experiment), *_of_waits(experiment))
+    notes = (*(Remark("machine-code", line) for line in lines), *_of_figures(experiment))
+    notes = (*notes, *_of_builds(experiment), *_of_waits(experiment))
     return store.annotate(experiment.id, lambda known: replace(known, notes=(*known.notes, *notes)))
+
+
+def _pairs(experiment: Experiment) -> Iterator[tuple[Kernel, Kernel]]:
+    """Each kernel behind the one that it is held against: the baseline, or that of the step before."""
+    for index, kernel in enumerate(experiment.kernels[1:], 1):
+        yield experiment.kernels[index - 1 if experiment.in_steps else 0], kernel
+
+
+def _of_figures(experiment: Experiment) -> Iterator[Remark]:
+    """That configs differ in what moves figures: preemption, ticks, debugging. Two builds of one release tell all."""
+    for before, after in _pairs(experiment):
+        told = () if _all_told(before, after) else kconfig.figures_differ(before.config, after.config)
+        if told:
+            yield Remark("config", _differs(before, after, told, " in what moves figures"))
 
 
 def _of_builders(experiment: Experiment) -> Iterator[Remark]:
     """That a kernel built here, by our config, is held against one that others built by theirs."""
-    for index, kernel in enumerate(experiment.kernels[1:], 1):
-        pair = (experiment.kernels[index - 1 if experiment.in_steps else 0], kernel)
+    for pair in _pairs(experiment):
         here, theirs = sorted(pair, key=lambda one: not selftests.built([one]))
         if selftests.built([here]) == selftests.built([theirs]):
             continue
@@ -141,11 +156,19 @@ def _of_builds(experiment: Experiment) -> list[Remark]:
 
 def _configs(before: Kernel, after: Kernel) -> tuple[str, ...]:
     """A line where two kernels of one release were built with different configs, by the patch or otherwise."""
-    differing = source.config_differences(before, after) if before.release == after.release else ()
-    if not differing:
-        return ()
-    more = f" and {len(differing) - _OPTIONS} more" if len(differing) > _OPTIONS else ""
-    return (f"{after.label}: its config differs from that of {before.label}: {', '.join(differing[:_OPTIONS])}{more}",)
+    differing = source.config_differences(before, after) if _all_told(before, after) else ()
+    return (_differs(before, after, differing),) if differing else ()
+
+
+def _all_told(before: Kernel, after: Kernel) -> bool:
+    """Whether all options in which two configs differ are told: from release to release they are many."""
+    return selftests.built((before, after)) and before.release == after.release
+
+
+def _differs(before: Kernel, after: Kernel, options: Sequence[str], where: str = "") -> str:
+    more = f" and {len(options) - _OPTIONS} more" if len(options) > _OPTIONS else ""
+    told = f"{', '.join(options[:_OPTIONS])}{more}"
+    return f"{after.label}: its config differs from that of {before.label}{where}: {told}"
 
 
 def note_locations(store: Store, experiment: Experiment, progress: Progress) -> Experiment:

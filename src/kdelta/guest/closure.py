@@ -13,6 +13,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from functools import cache, lru_cache
 from pathlib import Path
@@ -28,8 +29,8 @@ from kdelta.guest import shims
 
 _DEFAULT = ("/lib", "/usr/lib", "/lib64", "/usr/lib64", "/usr/local/lib")  # the last one is musl's
 _CACHED = re.compile(r"^\s*(\S+) \(([^)]*)\) => (\S+)$")
-_TAGS = {"EM_X86_64": "x86-64", "EM_AARCH64": "AArch64"}
-_MACHINES = {"EM_X86_64": "x86_64", "EM_AARCH64": "aarch64"}
+_TAGS = {"EM_X86_64": "x86-64", "EM_AARCH64": "AArch64", "EM_386": ""}  # as ldconfig(8) has them
+_MACHINES = {"EM_X86_64": "x86_64", "EM_AARCH64": "aarch64", "EM_386": "x86_64"}  # by which kernels each is run
 # What begins a line of a shell's and mostly is no program: POSIX.1-2024, XCU 2.4 and 2.15, and bash's.
 _OF_A_SHELL = frozenset((
     ".", ":", "[[", "{", "(", "!", "alias", "bg", "break", "builtin", "case", "cd", "command", "continue", "declare",
@@ -37,6 +38,7 @@ _OF_A_SHELL = frozenset((
     "popd", "pushd", "read", "readonly", "return", "select", "set", "shift", "source", "time", "times", "trap",
     "type", "typeset", "ulimit", "umask", "unalias", "unset", "until", "wait", "while",
 ))  # fmt: skip
+_ENV_TAKES = re.compile(r"-[a-zA-Z0]*[uC]|--unset|--chdir")  # options of env(1) whose value is the next word
 _SHEBANGS_MOST = 5  # as the kernel has it: BINPRM_MAX_RECURSION
 
 
@@ -114,9 +116,8 @@ def _cached() -> dict[tuple[str, str], str]:
     found: dict[tuple[str, str], str] = {}
     for line in said.stdout.splitlines():
         if match := _CACHED.match(line):
-            for machine in _TAGS.values():
-                if machine in match[2]:
-                    found.setdefault((match[1], machine), match[3])
+            machine = next(tag for tag in _TAGS.values() if tag in match[2])
+            found.setdefault((match[1], machine), match[3])
     return found
 
 
@@ -139,7 +140,7 @@ def _candidates(
         return
     for folder in (*(() if elf.runpath else (*elf.rpath, *rpath)), *given, *elf.runpath, *_musl_folders(interpreter)):
         yield f"{folder}/{name}"
-    if "ld-musl" not in interpreter and (found := _cached().get((name, _TAGS.get(elf.machine, "")))):
+    if "ld-musl" not in interpreter and (found := _cached().get((name, _TAGS.get(elf.machine, "?")))):
         yield found
     for folder in _DEFAULT:
         yield f"{folder}/{name}"
@@ -176,6 +177,23 @@ def _libraries(path: Path, elf: _Elf, given: tuple[str, ...]) -> Iterator[Path]:
             inner = _elf(where)
             if inner is not None:
                 left.append((where, inner, (*of.rpath, *rpath)))
+
+
+def preloaded(text: str, cwd: Path, given: tuple[str, ...] = ()) -> list[Path]:
+    """The libraries that a LD_PRELOAD or LD_AUDIT of ``text`` names, for this machine's programs, with what they need.
+
+    Raises:
+        UserError: one is not on this machine; the loader would say so, and go on without it.
+    """
+    own = _elf(Path(sys.executable).resolve())
+    found: dict[Path, None] = {}
+    for name in filter(None, re.split(r"[:\s]+", text)):
+        among = [str(cwd / name)] if "/" in name or own is None else _candidates(name, own, (), own.interpreter, given)
+        path = next((Path(one) for one in among if os.path.isfile(one)), None)
+        if path is None:
+            raise UserError(f"program: the library {name}, to be loaded first, is not where the loader looks")
+        found |= dict.fromkeys(needed(Path(os.path.abspath(path)), given))
+    return list(found)
 
 
 def _not_found(name: str, elf: _Elf) -> str:
@@ -261,8 +279,14 @@ def found_by_env(program: Path) -> Path | None:
     line = _shebang(program)
     if len(line) < 2 or Path(line[0]).name != "env":
         return None
-    name = next((word for word in line[1].split() if not word.startswith("-") and "=" not in word), "")
-    return on_path(name)
+    words = line[1].split()
+    name = next((word for at, word in enumerate(words) if _is_started(word, words[at - 1] if at else "")), "")
+    return on_path(name) if name else None
+
+
+def _is_started(word: str, before: str) -> bool:
+    """Whether env(1) starts this one of its words, which stands behind ``before``."""
+    return not word.startswith("-") and "=" not in word and not _ENV_TAKES.fullmatch(before)
 
 
 def on_path(name: str, cwd: Path = Path()) -> Path:
@@ -294,3 +318,13 @@ def _meant(name: str) -> str:
     if "=" in first and first.partition("=")[0].isidentifier():
         return f"; a variable is set by --env {first}"
     return f"; a shell's line is run by -- sh -c {shlex.quote(name)}" if others and shutil.which(first) else ""
+
+
+def no_input(path: Path) -> str:
+    """Why what is at ``path`` cannot be a program's standard input, or ""."""
+    if path.is_file():
+        return ""
+    if path.is_dir():
+        return "a directory"
+    stream = path.exists() or path.name == "-"
+    return "each run reads it from its beginning, so put it into a file first" if stream else "there is no such file"

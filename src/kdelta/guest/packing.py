@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from kdelta import paths
 from kdelta.errors import HostError, UserError
-from kdelta.guest import closure, follow, git_index, here, packed_before, shell
+from kdelta.guest import closure, environment, follow, git_index, here, packed_before, shell
 from kdelta.guest.here import Here, work_tree
 from kdelta.guest.image import Node, archive
 from kdelta.guest.rootfs import Tree
@@ -31,7 +31,7 @@ MOST_BYTES = 256 << 20
 ROOT = "program"  # in the guest
 SPEC = "program"  # the directory of the data files that say what to run
 _ALWAYS = ("/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/etc/hosts", "/etc/ld.so.cache")
-_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_SHELL = "/bin/sh"  # what system(3) and popen(3) start, and with them much that names no shell
 _PYTHON = re.compile(r"^python3\.\d+$")
 # Of a standard library: what is installed beside it, needs a display, tests it, or is there to build and embed Python.
 _PYTHON_OUT = (
@@ -121,7 +121,7 @@ def _guessed(tree: Tree, path: str, cwd: Path, lookup: _Lookup) -> None:
 def _given(tree: Tree, program: Program, cwd: Path, lookup: _Lookup) -> None:
     """What the user named: --file, --tree, files among the program's words and standard input."""
     for text in program.files:
-        name, colon, place = text.partition(":")
+        name, colon, place = (text, "", "") if (cwd / text).exists() else text.partition(":")
         source = cwd / name
         if not source.exists():
             raise UserError(f"--file {text}: {source} is not there")
@@ -131,29 +131,18 @@ def _given(tree: Tree, program: Program, cwd: Path, lookup: _Lookup) -> None:
             tree.put_at(source, place)
         else:
             (tree.add_all if source.is_dir() else tree.add)(source)
+    for path in (*environment.files(program), *environment.preloaded(program, cwd, lookup.libraries)):
+        (tree.add_all if path.is_dir() else tree.add)(path)
     for text in program.trees:
         if not (cwd / text).is_dir():
             raise UserError(f"--tree {text}: there is no such directory")
         tree.add_all(Path(os.path.abspath(cwd / text)))
-    for text in (text for word in (*program.argv[1:], *shell.typed(program.argv)) for text in here.parts(word)):
+    words = (*program.argv[1:], *shell.typed(program.argv), *program.env)
+    for text in (text for word in words for text in here.parts(word)):
         if os.path.isfile(cwd / text):  # not Path's own: a word may be too long for a name
             tree.add(cwd / text)
             if os.access(cwd / text, os.X_OK):  # strace ./program; but sha256sum ./program-of-another-machine too
                 _guessed(tree, os.path.abspath(cwd / text), cwd, lookup)
-
-
-def _environment(program: Program, scratch: str, started: Path) -> dict[str, str]:
-    by_env = closure.found_by_env(started)  # env(1) finds it in the guest where it was found here
-    more = "" if by_env is None or str(by_env.parent) in _PATH.split(":") else f"{by_env.parent}:"
-    fixed = {
-        "PATH": f"{more}{_PATH}",
-        "HOME": scratch,
-        "TMPDIR": scratch,
-        "LC_ALL": "C",
-        "TZ": "UTC",
-        "PYTHONHASHSEED": "0",
-    }
-    return fixed | dict(text.split("=", 1) for text in program.env)
 
 
 def _spec(
@@ -181,7 +170,7 @@ def _commands(tree: Tree, program: Program, cwd: Path, lookup: _Lookup) -> dict[
         if not argv:
             raise UserError("program: --setup and --between take a command")
         argv[0] = str(_program(tree, argv[0], cwd, lookup))
-        for path in shell.programs(argv, cwd, _PATH):
+        for path in shell.programs(argv, cwd, environment.SEARCHED):
             _guessed(tree, path, cwd, lookup)
     return found
 
@@ -222,7 +211,7 @@ def _folder(digest: str) -> Path:
 
 
 def _followed(tree: Tree, program: Program, argv: list[str], cwd: Path, stdin: Path | None) -> None:
-    for path in follow.files_of(argv, cwd, _environment(program, tempfile.gettempdir(), Path(argv[0])), stdin):
+    for path in follow.files_of(argv, cwd, environment.of(program, tempfile.gettempdir(), Path(argv[0])), stdin):
         if path.is_file() or path.is_dir():
             tree.add(path)
 
@@ -254,6 +243,7 @@ def _for_guests(
     commands = _commands(tree, program, cwd, lookup)
     for argv in commands.values():
         closure.refuse_unstartable(Path(argv[0]))
+    _guessed(tree, _SHELL, cwd, lookup)
     _given(tree, program, cwd, lookup)
     if program.follow:
         _followed(tree, program, commands["arg"], place, stdin)
@@ -275,7 +265,7 @@ def _for_guests(
         )
     more = {"root": f"/{ROOT}", "scratch": f"/{scratch}", "cwd": str(place), "stdin": str(stdin or "")}
     more["writable"] = str(writable or "")
-    env = _environment(program, f"/{scratch}", Path(commands["arg"][0]))
+    env = environment.of(program, f"/{scratch}", Path(commands["arg"][0]))
     if any(os.path.lexists(work_tree(one) / ".git") for one in (place, *(one.root for one in named))):
         env = {**git_index.ENVIRONMENT, **env}
     argvs = [[commands["arg"][0], *each.argv[1:]] for each in programs]
@@ -294,7 +284,7 @@ def _for_here(program: Program, cwd: Path, place: Path, stdin: Path | None) -> s
         raise UserError(f"--cwd {program.cwd}: there is no such directory")
     more = {"cwd": str(place), "stdin": str(stdin or "")}
     commands = _commands(Tree(), program, cwd, _lookup(program, cwd))
-    env = _environment(program, tempfile.gettempdir(), Path(commands["arg"][0]))
+    env = environment.of(program, tempfile.gettempdir(), Path(commands["arg"][0]))
     return _kept(_spec(program, commands, env, more), None)
 
 
@@ -316,8 +306,8 @@ def pack(
     if why := refused(program):
         raise UserError(f"program: {why}")
     stdin = cwd / program.stdin if program.stdin else None
-    if stdin is not None and not stdin.is_file():
-        raise UserError(f"--stdin {program.stdin}: there is no such file")
+    if stdin is not None and (why := closure.no_input(stdin)):
+        raise UserError(f"--stdin {program.stdin}: {why}")
     place = Path(os.path.abspath(cwd / program.cwd))
     if native:
         return program.case(_for_here(program, cwd, place, stdin))

@@ -12,13 +12,15 @@ from pathlib import Path
 from kdelta.guest.here import MOST_BYTES, MOUNTED
 
 _OWN = ("/", "//", "/tmp", "/var/tmp")  # which it may write to
-_SHELLS = frozenset(("sh", "bash", "dash", "ash", "ksh", "mksh", "zsh"))
+_SHELLS = frozenset(("sh", "bash", "dash", "ash", "csh", "fish", "ksh", "mksh", "tcsh", "yash", "zsh"))
 # What starts the program that its words name, of coreutils, util-linux and what measures or traces.
 _STARTERS = frozenset((
-    "chroot", "chrt", "doas", "env", "faketime", "fakeroot", "find", "flock", "gdb", "ionice", "linux32", "linux64",
-    "ltrace", "nice", "nohup", "nsenter", "numactl", "parallel", "prlimit", "runuser", "script", "setarch",
-    "setpriv", "setsid", "stdbuf", "strace", "su", "sudo", "taskset", "time", "timeout", "unshare", "valgrind",
-    "watch", "xargs",
+    "bwrap", "cgexec", "chroot", "chrt", "cpulimit", "dbus-run-session", "doas", "dumb-init", "eatmydata", "env",
+    "expect", "faketime", "fakeroot", "find", "flock", "gdb", "heaptrack", "hyperfine", "ionice", "linux32",
+    "linux64", "ltrace", "memusage", "multitime", "nice", "nohup", "nsenter", "numactl", "parallel", "perf",
+    "prlimit", "rr", "runuser", "script", "setarch", "setpriv", "setsid", "stdbuf", "strace", "su", "sudo",
+    "taskset", "time", "timeout", "tini", "trace-cmd", "uftrace", "unbuffer", "unshare", "valgrind", "watch",
+    "xargs", "xvfb-run",
 ))  # fmt: skip
 _WORD = re.compile(r"[\w./+:@-]+")
 _MOST_BYTES = 64 << 10  # of a script; longer ones are rather data behind a shell's head

@@ -22,6 +22,7 @@ _PARTS: dict[Part, re.Pattern[str]] = {
 _KINDS: dict[str, unpack.Kind] = {f".{kind}".rstrip("."): kind for kind in get_args(unpack.Kind)}
 _VERSION = re.compile(rb"2\.[0-9]+\n")
 _CONTROL_BYTES, _CONTROL_TAR_BYTES = 1 << 20, 64 << 20  # md5sums of a kernel's modules are half a MB
+_KERNEL = re.compile(r"\s*(linux-(?:image|binary)-[a-z0-9.+-]+)")
 _FIELDS = {
     "Package": re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_-]*"),
     "Version": re.compile(r"[A-Za-z0-9.+~:_-]+"),
@@ -99,13 +100,27 @@ def fields(path: Path) -> dict[str, str]:
     Raises:
         UserError: no such file, or not a Debian package.
     """
-    with _opened(path) as (file, member, _), _read(file, member, path, _CONTROL_TAR_BYTES) as entries:
-        text = next((one.read() for _, one in package.members(entries, _is_control)), b"")
-    found = _control(text.decode("utf-8", "replace"))
+    found = _paragraph(path)
     for name, pattern in _FIELDS.items():
         if not pattern.fullmatch(found.get(name, "")):
             raise _unreadable(path, f"its control file gives no valid {name}")
     return {name: found[name] for name in _FIELDS}
+
+
+def depends_on_kernels(path: Path) -> tuple[str, ...]:
+    """The packages of kernels that this one depends on, as linux-image-amd64 does, which itself is empty.
+
+    Raises:
+        UserError: as ``fields``.
+    """
+    names = re.split(r"[,|]", _paragraph(path).get("Depends", ""))
+    return tuple(dict.fromkeys(match[1] for name in names if (match := _KERNEL.match(name))))
+
+
+def _paragraph(path: Path) -> dict[str, str]:
+    with _opened(path) as (file, member, _), _read(file, member, path, _CONTROL_TAR_BYTES) as entries:
+        text = next((one.read() for _, one in package.members(entries, _is_control)), b"")
+    return _control(text.decode("utf-8", "replace"))
 
 
 def _is_control(name: str) -> int | None:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
@@ -89,6 +89,18 @@ def facts(text: str) -> dict[str, str]:
     if not options:
         return {}
     return {fact.option: options.get(fact.option, "n") for fact in FACTS}
+
+
+def figures_differ(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...]:
+    """The facts that move figures and differ, as ``CONFIG_HZ: 250 -> 1000``; what is unknown of one does not.
+
+    The compiler is no option, and is told apart.
+    """
+    options = [
+        fact.option for fact in FACTS if fact.needed_for.startswith("figures") and fact.option != "CC_VERSION_TEXT"
+    ]
+    known = [(option, before[option], after[option]) for option in options if option in before and option in after]
+    return tuple(f"CONFIG_{option}: {old} -> {new}" for option, old, new in known if old != new)
 
 
 def facts_from_symbols(names: Iterable[str]) -> dict[str, str]:

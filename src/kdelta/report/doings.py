@@ -8,6 +8,7 @@ from math import isfinite
 
 from kdelta.attribution import warnings as of_traces
 from kdelta.report.causes import listed, more
+from kdelta.report.figures import count
 from kdelta.results import warnings as of_results
 from kdelta.units import percent
 from kdelta.verdict import warnings as of_verdicts
@@ -27,7 +28,8 @@ def columns(found: Sequence[tuple[str, float]]) -> str:
 
 def other_calls(w: of_verdicts.OtherCalls | of_verdicts.CallsBeside) -> str:
     """What the program called more or less often, and what the count is worth then."""
-    named = ", ".join([*(f"{name} {before:.4g} -> {after:.4g}" for name, before, after in w.calls), *more(w.more)])
+    figures = [f"{name} {count(before)} -> {count(after)}" for name, before, after in w.calls]
+    named = ", ".join([*figures, *more(w.more)])
     alike = isinstance(w, of_verdicts.OtherCalls) and w.why == "kernel"  # under all seeds
     made = f"the program made other calls ({named} per operation{'' if alike else ', the mean of all seeds'})"
     if isinstance(w, of_verdicts.CallsBeside):
@@ -48,7 +50,7 @@ def other_calls(w: of_verdicts.OtherCalls | of_verdicts.CallsBeside) -> str:
 def varies(w: of_results.ProgramVaries) -> str:
     """That a program does not do the same in every run."""
     own = "" if w.own_percent is None else f", its own by {w.own_percent:.2f} %"
-    calls = [f"{name} {low:g} to {high:g}" for name, low, high in w.calls]
+    calls = [f"{name} {count(low)} to {count(high)}" for name, low, high in w.calls]
     parts = [("calls", [*calls, *more(w.more_calls)]), ("functions", [*w.functions, *more(w.more_functions)])]
     named = "".join(f"; {what}: {', '.join(names)}" for what, names in parts if names)
     return (

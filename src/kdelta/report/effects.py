@@ -101,9 +101,14 @@ def legend(view: View, width: int = WIDTH) -> str:
     )
 
 
+def _end(percent: float) -> str:
+    """An end of the axis, in three digits or more, as the rows have it: 1102 %, not 1.1e+03."""
+    return f"{percent:+.0f}" if 1000 <= abs(percent) < 1e5 else f"{percent:+.3g}"
+
+
 def _axis(low: float, high: float, zero: int, room: int) -> str:
     """The ends of the axis and its zero, as far as there is room between them."""
-    left, right = (f"{end:+.3g} %" if end else "" for end in (low, high))
+    left, right = (f"{_end(end)} %" if end else "" for end in (low, high))
     text = left.ljust(room)
     text = text[: room - len(right)] + right
     if not text[max(0, zero - 1) : zero + 2].strip():

@@ -74,7 +74,7 @@ def tells(frame: Frame) -> str:
     text = f"{clean(frame.name)}{state}: {count(before)} to {count(after)} instructions per operation, {delta}"
     if frame.name == ROOT:  # which is no function
         return text
-    return f"{text}; itself {count(own[0])} to {count(own[1])}; entered {calls[0]:.4g} to {calls[1]:.4g} times"
+    return f"{text}; itself {count(own[0])} to {count(own[1])}; entered {count(calls[0])} to {count(calls[1])} times"
 
 
 def change(frame: Frame) -> str:
@@ -90,7 +90,7 @@ def left_out(narrow: int) -> str:
 
 def lost(root: Frame, labels: Sequence[str]) -> str:
     """How many calls the plugin could not follow, which is what the root's ``calls`` are, on each kernel."""
-    told = [f"{count:.3g} on {label}" for count, label in zip(root.calls, labels, strict=True) if count]
+    told = [f"{count(calls)} on {label}" for calls, label in zip(root.calls, labels, strict=True) if calls]
     if not told:
         return "Every call was followed."
     return (

@@ -9,7 +9,7 @@ from kdelta.attribution.because import cumulative_shares, differences
 from kdelta.errors import UserError
 from kdelta.model import EXACT_COUNTERS, CellResult, FunctionDelta, Profile
 from kdelta.report import behind, system_calls
-from kdelta.report.figures import change, interval
+from kdelta.report.figures import change, count, interval
 from kdelta.report.moved import moved_lines
 from kdelta.report.parted import parted_lines
 from kdelta.report.rows import FIGURE, Row, laid_out, said
@@ -133,4 +133,4 @@ def causes(view: View, width: int = WIDTH) -> str:
 
 def _vector(profile: Profile, name: str) -> str:
     counts = profile.functions.get(name)
-    return "-" if counts is None else " ".join(f"{value / profile.ops:g}" for value in counts)
+    return "-" if counts is None else " ".join(count(value / profile.ops) for value in counts)

@@ -21,7 +21,7 @@ from kdelta.report.brief import brief_of, quoted
 from kdelta.report.cause import at_same_calls, cause
 from kdelta.report.crossed import crossed
 from kdelta.report.ended import console, nothing_on, sometimes, why_none
-from kdelta.report.figures import absolute, change, effect
+from kdelta.report.figures import absolute, change, count, effect
 from kdelta.report.tallies import Tally, in_cases, in_results, kind_of, of_case, tallied, told_once
 from kdelta.results.sweep import strings_of
 from kdelta.results.types import Sweep
@@ -89,7 +89,7 @@ class Hidden(Struct, frozen=True, kw_only=True):
     def text(self, single: bool) -> str:
         """``More locked operations in 9 cases, up to +24.1 % in hackbench/thread-pipe, most of it in pipe_write``."""
         told = f"{'More' if self.percent > 0 else 'Fewer'} {self.noun}"
-        most = effect(self.percent) if math.isfinite(self.percent) else f"0 -> {self.now:.3g}"
+        most = effect(self.percent) if math.isfinite(self.percent) else f"0 -> {count(self.now)}"
         if single:
             told += f": {most}"
         else:

@@ -249,11 +249,11 @@ def _(w: of_results.ExactLabel) -> str:
 
 @sentence.register
 def _(w: of_results.Carried) -> str:
-    told = [f"{name.replace('_', ' ')} 0 -> {now:.3g}" for name, now in w.new]
+    told = [f"{name.replace('_', ' ')} 0 -> {count(now)}" for name, now in w.new]
     told += [f"{name.replace('_', ' ')} {percent(change, 1)}" for name, change in w.columns]
-    columns = ", ".join(told)
-    where = f": most of it in {w.function}" if w.function else ""
-    return f"instructions {percent(w.instructions_percent, 1)}, but {columns}{where}; time may follow these"
+    if w.function:
+        told[0] += f" (most of it in {w.function})"  # of the others it may be elsewhere
+    return f"instructions {percent(w.instructions_percent, 1)}, but {', '.join(told)}; time may follow these"
 
 
 @sentence.register
@@ -357,10 +357,8 @@ def _(w: of_results.StepStrings) -> str:
 
 @sentence.register
 def _(w: of_results.CompilerChange) -> str:
-    return (
-        f"{w.first} was built by {w.first_compiler}, {w.last} by {w.last_compiler}: a step between them may come from "
-        "the compiler"
-    )
+    what = "a step between them may come from the compiler" if w.steps else "part of each effect may be the compiler's"
+    return f"{w.first} was built by {w.first_compiler}, {w.last} by {w.last_compiler}: {what}"
 
 
 # Traces

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
@@ -180,8 +181,7 @@ class Explainer:
             else:
                 old, new = (profiles.column(side, warning.lead) for side in (before, after))
                 deltas = {name: new.get(name, 0.0) - old.get(name, 0.0) for name in old | new}
-            names = sorted(deltas, key=lambda name: (-abs(deltas[name]), name))
-            return replace(warning, function=names[0] if names else "")
+            return replace(warning, function=_most_of(deltas))
 
         found = layout.told(row, before, after)
         told = (named(w) if isinstance(w, Carried) else w for w in found.warnings)
@@ -193,6 +193,20 @@ class Explainer:
         if self._experiment.machine.smp > 1 or row.patched_label not in self._kernels:
             return found
         return idling.told(found, *self.sides(row))
+
+
+def _most_of(deltas: Mapping[str, float]) -> str:
+    """The function without which less than half of the change of all would be left; "" where there is none.
+
+    Two whose names differ in underscores are one, by the name of the one that grew.
+    """
+    whole = math.fsum(deltas.values())
+    alike: dict[str, dict[str, float]] = {}
+    for name, delta in deltas.items():
+        alike.setdefault(name.lstrip("_"), {})[name] = delta
+    left = {max(names, key=lambda name: names[name]): abs(whole - sum(names.values())) for names in alike.values()}
+    name = min(left, key=lambda name: (left[name], name), default="")
+    return name if name and left[name] < abs(whole) / 2 else ""
 
 
 def beside(rows: Sequence[CellResult], known: Sequence[CellResult]) -> tuple[CellResult, ...]:

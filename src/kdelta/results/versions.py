@@ -68,9 +68,12 @@ def _gaps(experiment: Experiment) -> tuple[Warn, ...]:
 
 
 def _compiler_changes(experiment: Experiment) -> tuple[Warn, ...]:
-    """Where neighbours were built by different compilers (``Annotations.compilers``): never hidden."""
+    """Where what is compared was built by different compilers (``Annotations.compilers``): never hidden."""
     compilers = experiment.annotations.compilers
     if len(compilers) != len(experiment.kernels):
         return ()
-    known = [(k.label, built) for k, built in zip(experiment.kernels, compilers, strict=True) if built]
-    return tuple(CompilerChange(last, old, first, new) for (last, old), (first, new) in pairwise(known) if old != new)
+    every = [(k.label, built) for k, built in zip(experiment.kernels, compilers, strict=True)]
+    known = [one for one in every if one[1]]
+    steps = experiment.in_steps
+    pairs = pairwise(known) if steps else ((every[0], one) for one in known if every[0][1])
+    return tuple(CompilerChange(last, old, first, new, steps) for (last, old), (first, new) in pairs if old != new)

@@ -62,7 +62,7 @@ class Carried(Warn, frozen=True):
     """Counts beside instructions that changed by much more: (name, change in percent), the largest change first.
 
     ``new``: (name, per operation) of those that the baseline has none of. ``function``: where most of the ``lead``
-    changed, "" where that is not known.
+    changed, "" where that is not known, or in no single one.
     """
 
     code: ClassVar[str] = "carried"
@@ -264,10 +264,11 @@ class StepStrings(Warn, frozen=True):
 
 
 class CompilerChange(Warn, frozen=True):
-    """Neighbouring versions that were built by different compilers."""
+    """Kernels that were built by different compilers: neighbours in ``steps``, or the baseline and another one."""
 
     code: ClassVar[str] = "compiler"
     last: str
     last_compiler: str
     first: str
     first_compiler: str
+    steps: bool = True

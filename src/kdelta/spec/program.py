@@ -13,6 +13,7 @@ from kdelta.model import Case
 WORKLOAD = "program"
 PACK = "pack"  # the parameter of the case that says which pack; guest/packing.py
 _LABEL_MOST = 60
+_WORDS_MOST, _BYTES_MOST = 4096, 1_000_000  # that guest/workloads/program.c has room for
 
 
 class Program(Struct, frozen=True, kw_only=True):
@@ -70,6 +71,9 @@ def refused(program: Program) -> str:
     if strange := next((word for word in (*program.argv, *program.env) if not _is_text(word)), None):
         told = strange.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
         return f"{told} is not UTF-8, and results are text: put it into a script, and name that"
+    if len(program.argv) > _WORDS_MOST or sum(len(word.encode()) + 5 for word in program.argv) > _BYTES_MOST:
+        told = f"{len(program.argv):,} words are more than a guest takes ({_WORDS_MOST:,}, and {_BYTES_MOST:,} bytes)"
+        return f"{told}: name the directory, or put them into a script"
     for text in program.env:
         if not text.partition("=")[0] or "=" not in text:
             return f"--env {text!r} is not NAME=VALUE"

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import subprocess
 from pathlib import Path
@@ -11,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from kdelta.errors import UserError
-from kdelta.guest.closure import needed, on_path, refuse_unstartable
+from kdelta.guest import closure
+from kdelta.guest.closure import found_by_env, needed, no_input, on_path, refuse_unstartable
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc: kdelta doctor names the package")
 
@@ -68,6 +70,18 @@ def test_libraries_are_looked_for_where_the_loader_will(tmp_path: Path, monkeypa
     assert library in needed(program, (str(library.parent),))
 
 
+@pytest.mark.parametrize(
+    "line", ["-S -u HOME sh -e", "-S -iu HOME sh", "-S --unset A --chdir / X=1 sh", "-S-i sh", "-vS sh", "-S sh -u cat"]
+)
+def test_what_env_starts_is_told_from_what_its_options_take(tmp_path: Path, line: str) -> None:
+    """``#!/usr/bin/env -S -u HOME perl`` was "program HOME: it is not on this machine's PATH"."""
+    (script := tmp_path / "a").write_text(f"#!/usr/bin/env {line}\n")
+    found = found_by_env(script)
+    assert found is not None and found.name == "sh"
+    script.write_text("#!/usr/bin/env -S -u\n")
+    assert found_by_env(script) is None
+
+
 def test_scripts_need_their_interpreters_also_by_env_and_not_without_end(tmp_path: Path) -> None:
     (script := tmp_path / "a.sh").write_text("#!/usr/bin/env sh\nexit 0\n")
     assert {"a.sh", "env", Path("/bin/sh").name} <= _names(needed(script))
@@ -117,3 +131,33 @@ def test_a_script_and_an_elf_file_are_started(tmp_path: Path) -> None:
     script.write_text("#!/bin/sh\necho hi\r\n")
     refuse_unstartable(script)
     refuse_unstartable(on_path("true"))
+
+
+def test_what_is_read_anew_by_each_run_is_a_file(tmp_path: Path) -> None:
+    """``--stdin <(zcat x.gz)`` was "there is no such file"."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "file").touch()
+    said = {name: no_input(tmp_path / name) for name in ("file", "pipe", "-", ".", "none")}
+    again = "each run reads it from its beginning, so put it into a file first"
+    assert said == {"file": "", "pipe": again, "-": again, ".": "a directory", "none": "there is no such file"}
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="of x86-64")
+def test_a_32_bit_program_runs_on_a_64_bit_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was "for 386, not for x86_64", and what compat system calls cost could not be asked of a program."""
+
+    def library(path: Path, bits: int, *wanted: str) -> Path:
+        flags = [f"-m{bits}", "-shared", "-nostdlib", f"-Wl,-soname,{path.name}", f"-L{tmp_path}/odd", *wanted]
+        return _made(path, "int far(void) { return 0; }", *flags)
+
+    (tmp_path / "odd").mkdir()
+    (tmp_path / "lib").mkdir()
+    wide, narrow = library(tmp_path / "lib" / "libfar.so", 64), library(tmp_path / "odd" / "libfar.so", 32)
+    user = library(tmp_path / "user", 32, "-Wl,--no-as-needed", "-lfar")
+    said = f"\tlibfar.so (libc6,x86-64) => {wide}\n\tlibfar.so (libc6) => {narrow}\n"
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: subprocess.CompletedProcess((), 0, said, ""))
+    closure._cached.cache_clear()
+    try:
+        assert needed(user) == [user, narrow]
+    finally:
+        closure._cached.cache_clear()

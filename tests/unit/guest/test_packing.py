@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from kdelta.errors import HostError, UserError
-from kdelta.guest import follow, packing, shell
+from kdelta.guest import environment, follow, packing, shell
 from kdelta.guest.rootfs import Tree
 from kdelta.spec.program import Program
 
@@ -131,7 +131,13 @@ def test_what_a_shell_names_is_packed_with_it(tmp_path: Path) -> None:
     assert tool("tac") in _packed(tmp_path, "cat", setup="sh -c 'tac /etc/passwd'")[0]
 
 
-@pytest.mark.parametrize("words", ["timeout 9 nice tac", "env A=1 sh -c 'echo|tac'", "strace -c ./run.sh", "xargs tac"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "timeout 9 nice tac", "env A=1 sh -c 'echo|tac'", "strace -c ./run.sh", "xargs tac", "perf stat tac",
+        "fish -c 'tac x'",
+    ],
+)  # fmt: skip
 def test_what_a_program_starts_by_its_words_is_packed_with_it(tmp_path: Path, words: str) -> None:
     """``script -qc 'stty -a' /dev/null`` had no /bin/sh, ended well, and was "the same" on two kernels."""
     argv = shlex.split(words)
@@ -141,6 +147,45 @@ def test_what_a_program_starts_by_its_words_is_packed_with_it(tmp_path: Path, wo
     (tmp_path / "run.sh").chmod(0o755)
     nodes, _ = _packed(tmp_path, *argv)
     assert {str(Path(shutil.which(name) or "")).lstrip("/") for name in ("tac", "sh")} <= set(nodes)
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="no gcc: kdelta doctor names the package")
+def test_what_is_loaded_first_is_packed_with_what_it_needs(tmp_path: Path) -> None:
+    """``--env LD_PRELOAD=libjemalloc.so.2`` measured the malloc of glibc: "cannot be preloaded", and all went well."""
+    for name, more in (("inner", ()), ("outer", ("-L.", "-linner", "-Wl,--no-as-needed,-rpath,$ORIGIN"))):
+        source = f"int {name}(void) {{ return {'inner()' if more else '0'}; }}\n"
+        (tmp_path / f"{name}.c").write_text(("int inner(void); " if more else "") + source)
+        subprocess.run(["gcc", "-shared", "-fPIC", "-o", f"lib{name}.so", f"{name}.c", *more], cwd=tmp_path, check=True)
+    names = {f"{tmp_path}/lib{name}.so".lstrip("/") for name in ("inner", "outer")}
+    (elsewhere := tmp_path / "elsewhere").mkdir()
+    for env in (f"LD_PRELOAD={tmp_path}/libouter.so:", "LD_AUDIT=../libouter.so"):
+        assert names <= _packed(elsewhere, "cat", env=(env,))[0].keys()
+    assert names <= _packed(elsewhere, "env", f"LD_PRELOAD={tmp_path}/libouter.so", "cat")[0].keys()
+    by_name = ("LD_PRELOAD=libouter.so", f"LD_LIBRARY_PATH={tmp_path}")
+    assert names <= _packed(elsewhere, "cat", env=by_name)[0].keys()
+    for missing in ("LD_PRELOAD=libnowhere-of-mine.so", "LD_PRELOAD=/no/such.so"):
+        with pytest.raises(UserError, match="to be loaded first, is not where the loader looks"):
+            _packed(elsewhere, "cat", env=(missing,))
+
+
+def test_a_file_that_the_environment_names_is_packed(tmp_path: Path) -> None:
+    (tmp_path / "my.conf").write_text("x")
+    (elsewhere := tmp_path / "elsewhere").mkdir()
+    assert f"{tmp_path}/my.conf".lstrip("/") in _packed(elsewhere, "cat", env=(f"CONF={tmp_path}/my.conf",))[0]
+
+
+def test_a_file_may_have_a_colon_in_its_name(tmp_path: Path) -> None:
+    (tmp_path / "a:b").write_text("x")
+    (tmp_path / "c").write_text("x")
+    nodes, _ = _packed(tmp_path, "cat", files=("a:b", "c:/etc/d"))
+    assert {f"{tmp_path}/a:b".lstrip("/"), "etc/d"} <= nodes.keys()
+
+
+def test_a_program_that_names_no_shell_has_one(tmp_path: Path) -> None:
+    """What asks system(3), popen(3) or make for a command had none, and mostly ended well: so did ``script -qc``."""
+    nodes, _ = _packed(tmp_path, "cat")
+    assert os.path.realpath("/bin/sh").lstrip("/") in nodes
+    assert "bin" in nodes  # by this name, also where /bin is a link
 
 
 def test_what_a_command_in_quotes_names_is_named(tmp_path: Path) -> None:
@@ -188,7 +233,7 @@ def test_a_word_may_be_longer_than_a_name_of_a_file(tmp_path: Path) -> None:
 def test_a_damaged_program_that_a_shell_may_name_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "odd").write_bytes(b"\x7fELF damaged")
     (tmp_path / "odd").chmod(0o755)
-    monkeypatch.setattr(packing, "_PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr(environment, "SEARCHED", f"{tmp_path}:/usr/bin:/bin")
     nodes, _ = _packed(tmp_path, "sh", "-c", "odd; cat")
     assert not any(name.endswith("/odd") for name in nodes) and any(name.endswith("bin/cat") for name in nodes)
 

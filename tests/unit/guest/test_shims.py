@@ -53,6 +53,34 @@ def test_other_scripts_are_themselves(shim: Path) -> None:
     assert on_path("tool") == shim
 
 
+def test_a_proxy_of_rustup_is_what_rustup_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``rustc h.rs`` packed rustup, which "could not choose a version of rustc to run" in the guest."""
+    real = script(tmp_path / "toolchains" / "stable" / "bin" / "rustc", "#!/bin/sh\n")
+    rustup = script(tmp_path / "bin" / "rustup", f'#!/bin/sh\n[ "$1 $2" = "which rustc" ] && echo {real}\n')
+    (proxy := rustup.parent / "rustc").symlink_to("rustup")
+    (rustup.parent / "cargo").hardlink_to(rustup)
+    script(rustup.parent / "mine", "#!/bin/sh\n")
+    monkeypatch.setenv("PATH", f"{proxy.parent}:/usr/bin:/bin")
+    assert on_path("rustc") == on_path(str(proxy)) == real
+    assert (on_path("rustup"), on_path("mine")) == (rustup, rustup.parent / "mine")
+    with pytest.raises(UserError, match=r"cargo: a shim of .*rustup, which names no program"):
+        on_path("cargo")
+
+
+def test_what_stands_beside_a_program_that_is_found_by_name_is_found_in_the_guest_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """cargo, of a toolchain in a home directory, found no rustc."""
+    monkeypatch.setenv("KDELTA_CACHE", str(tmp_path / "cache"))
+    own = script(tmp_path / "own" / "mine", "#!/bin/sh\n")
+    monkeypatch.setenv("PATH", f"{own.parent}:/usr/bin:/bin")
+    found = {}
+    for word in ("mine", "own/mine", "sh"):
+        spec = packing.of_case(packing.pack(Program(argv=(word,)), tmp_path)).spec.read_bytes().decode()
+        (found[word],) = (row[9:] for row in spec.split("\0") if row.startswith("env=PATH="))
+    assert found["mine"] == f"{own.parent}:{found['sh']}" and found["own/mine"] == found["sh"]
+
+
 def test_an_interpreter_that_env_finds_here_is_found_in_the_guest_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

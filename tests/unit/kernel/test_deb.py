@@ -244,6 +244,25 @@ def test_a_package_without_a_kernel_is_refused(tmp_path: Path, monkeypatch: pyte
     assert not (tmp_path / "cache").exists()
 
 
+@pytest.mark.parametrize(
+    ("depends", "told"),
+    [
+        ("linux-image-6.1.0-56-amd64 (= 6.1.192-2)", r"; the image is in the package linux-image-6\.1\.0-56-amd64$"),
+        ("libc6 (>= 2), linux-binary-7.0-amd64 | linux-image-7.0-amd64", "linux-binary-7.0-amd64 or linux-image-7.0"),
+        ("linux-headers-6.1.0-56-amd64", r"linux-binary-\*\)$"),
+    ],
+)
+def test_a_package_that_only_depends_on_a_kernel_says_on_which(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, depends: str, told: str
+) -> None:
+    """linux-image-amd64, which is what ``apt-get download`` is first asked for, is empty."""
+    monkeypatch.setenv("KDELTA_CACHE", str(tmp_path / "cache"))
+    control = ("control.tar", synthetic.tarred([("./control", CONTROL + f"Depends: {depends}\n".encode())]))
+    path = _made(tmp_path / "a.deb", CONTROL, control, ("data.tar", synthetic.tarred([])))
+    with pytest.raises(UserError, match=told):
+        resolve(parse_kernel(f"deb:{path}"))
+
+
 def test_a_package_becomes_a_kernel_with_its_facts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KDELTA_CACHE", str(tmp_path / "cache"))
     image = synthetic.bzimage()

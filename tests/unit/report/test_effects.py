@@ -28,6 +28,13 @@ def test_the_figure_in_text_has_a_letter_at_each_estimate_and_dashes_to_its_ends
     assert up.index("R") == 6 + 100 and down.index("|") == up.index("|") == none.index("?") == zero
 
 
+def test_an_end_of_the_axis_has_no_exponent_where_the_rows_have_none() -> None:
+    """slub_debug was +1101.75 % in its row and +1.11e+03 % above it."""
+    up = cell("up", effect_percent=1101.75, interval_percent=(1092.5, 1111.2), verdict="regressed")
+    result = ExperimentResult(experiment=experiment("6.12", "7.0"), results=(up, cell("down", effect_percent=-2.01)))
+    assert effects.figure(build(result))[0].split()[-2:] == ["+1111", "%"]
+
+
 def test_the_figure_leaves_out_the_suite_where_names_with_it_would_be_cut() -> None:
     long = [cell(f"contention/{name}", effect_percent=size) for name, size in (("pidfd_open_new", 2.0), ("pipe", 1.0))]
     told = effects.figure(build(ExperimentResult(experiment=experiment("6.12", "7.0"), results=tuple(long))))

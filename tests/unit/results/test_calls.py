@@ -58,6 +58,15 @@ def test_more_calls_of_the_same_cost_are_no_regression_where_their_number_varies
     assert (told.baseline, told.patched, told.effect_percent) == (2030, 6060, row(2030, 6060).effect_percent)
 
 
+def test_many_calls_are_told_without_an_exponent() -> None:
+    """A loop of 20 ms had "getppid 5.013e+04 -> 5.324e+04 per operation"."""
+    few, many = {"getppid": (50135, 15295933)}, {"getppid": (53240, 14963147)}
+    told = OtherCalls(-2.09, -7.46, (("getppid", 50134.6, 53240.0),), 0, "seed", False)
+    assert "getppid 50135 -> 53240 per operation" in sentence(told)
+    (warning,) = calls.held(row(15295933, 14963147), side(few, few), side(many, many)).warnings
+    assert "getppid 50135 -> 53240 per operation" in sentence(warning)
+
+
 def test_calls_that_are_the_same_under_all_seeds_leave_the_verdict_with_a_word() -> None:
     """A kernel that hands out less at a time makes a program call more often, and costs it that."""
     told = calls.held(row(2030, 6060), side(FEW, FEW), side(SPUN, SPUN))

@@ -102,6 +102,32 @@ def test_where_a_count_that_carries_an_effect_changed_most_is_named() -> None:
     assert found.warnings == (Carried(0.9, (("data_lines", 14.0),), "read"),)
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        ({"clear_page_rep": 2164, "walk": 9}, {"kernel_init_pages": 2622, "walk": 9}, ""),  # one name for another
+        ({"a": 10, "b": 10, "c": 10}, {"a": 13, "b": 13, "c": 13}, ""),  # a third each
+        ({"a": 10, "b": 10}, {"a": 90, "b": 5}, "a"),
+        ({"a": 10, "b": 10}, {"a": 60, "b": 50}, "a"),
+        ({"a": 10}, {"a": 10}, ""),
+        ({"__a": 100, "b": 5}, {"a": 190, "b": 6}, "a"),  # as mod_memcg_lruvec_state() of 7.0
+    ],
+)
+def test_most_of_a_count_is_in_a_function_without_which_little_is_left(
+    before: dict[str, int], after: dict[str, int], told: str
+) -> None:
+    """Of +288 lines "most" was in kernel_init_pages, +2622: clear_page_rep, which it has inlined since, was -2164."""
+    old, new = (replace(p, data_lines=lines) for p, lines in ((OLD, before), (NEW, after)))
+    warned = row(warnings=(Carried(0.9, (("data_lines", 14.0),)),))
+    (found,) = explain.Explainer(MADE, seeds([old], [new])).explained(warned).warnings
+    assert isinstance(found, Carried) and found.function == told
+
+
+def test_what_is_most_of_one_count_is_not_said_of_the_others() -> None:
+    told = Carried(-1.3, (("locked", -16.8), ("data_lines", 5.5)), "filemap_map_pages")
+    assert "but locked -16.8 % (most of it in filemap_map_pages), data lines +5.5 %; time" in sentence(told)
+
+
 def laid(lines: dict[str, int], **spent: int) -> Profile:
     return replace(counts.profile(spent), code_lines=lines)
 

@@ -89,6 +89,15 @@ def test_one_kernel_alone_names_what_varies_too() -> None:
     assert finished(alone, seeds([QUIET, QUIET])).warnings == ()
 
 
+def test_calls_of_several_cpus_vary_as_well() -> None:
+    """Of 64 threads on two CPUs functions alone were told, where futex(2) was called 400 to 900 times."""
+    seeds = [
+        replace(QUIET, ops=2, system_calls={}, called={"futex": calls, "exit": 64, "mmap": 70 + calls % 3})
+        for calls in (800, 1801)
+    ]
+    assert moved.calls_that_vary(seeds) == (("futex", 400.0, 900.5), ("mmap", 35.5, 36.0))
+
+
 def test_calls_are_named_by_what_they_cost() -> None:
     found = moved.calls_that_vary([QUIET, profile({"read": 1}, 1, futex=6, nanosleep=20)])
     assert found == (("nanosleep", 0.0, 20.0), ("futex", 5.0, 6.0))

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from kdelta.model import Annotations, Experiment, Gap, Kernel, plans
+from kdelta.report.sentences import sentence
 from kdelta.results import versions
 from kdelta.results.versions import Version
 from kdelta.results.warnings import CompilerChange, LeftOut
@@ -73,3 +74,15 @@ def test_a_change_of_compiler_between_neighbours_is_said() -> None:
     (warning,) = versions.remarks(one)
     assert warning == CompilerChange(last="6.2", last_compiler="gcc 14.2.0", first="6.3", first_compiler="gcc 16.2.0")
     assert versions.remarks(experiment(line)) == ()
+
+
+def test_in_a_comparison_each_compiler_is_held_against_that_of_the_baseline() -> None:
+    """debian:6.1 (gcc 12) against debian:6.12 (gcc 14) had no word of it; the sweep of both had."""
+    line: list[Version] = [kernel(f"6.{i}") for i in range(4)]
+    plain = replace(experiment(line), plan=plans.Compare())
+    built = ("gcc 12.2.0", "gcc 14.2.0", "", "gcc 12.2.0")
+    (warning,) = versions.remarks(replace(plain, annotations=Annotations(compilers=built)))
+    assert warning == CompilerChange("6.0", "gcc 12.2.0", "6.1", "gcc 14.2.0", steps=False)
+    told = "6.1 was built by gcc 14.2.0, 6.0 by gcc 12.2.0: part of each effect may be the compiler's"
+    assert sentence(warning) == told
+    assert versions.remarks(replace(plain, annotations=Annotations(compilers=("", *built[1:])))) == ()

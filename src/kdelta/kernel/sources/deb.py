@@ -19,7 +19,8 @@ def _resolve(spec: KernelSpec, _: Progress) -> Kernel:
     files = deb.read_kernel(path)
     if not files.image:
         image = files.package.removesuffix("-dbg")
-        hint = f"; the image is in the package {image}" if image != files.package else ""
+        holders = (image,) if image != files.package else deb.depends_on_kernels(path)
+        hint = f"; the image is in the package {' or '.join(holders)}" if holders else ""
         raise UserError(
             f"{path}: the package {files.package} holds no kernel image (want boot/vmlinuz-* or linux-binary-*){hint}"
         )
