@@ -71,6 +71,7 @@ _ROWS = (
          "it belongs to a case, as in --case pipe:writers=4; kdelta cases show pipe has all"),
     _Row("--quick --fast", "--case", "name a case, as in --case pidfd_open: two kernels take seconds"),
     _Row("--case", "review watch", "a review counts the cases that execute what changed; kdelta compare takes --case"),
+    _Row("--suite --suites", "list", "a suite is a word, as in kdelta cases syscalls"),
     _Row("--list", "--case", "kdelta cases list has the cases, kdelta kernels list the kernels"),
     # What is measured, and how it is judged.
     _Row("--stacks --calls --callgraph --call-graph --flame --flamegraph --flame-graph --profile -g", "--why",
