@@ -129,7 +129,9 @@ def told(error: click.UsageError) -> str:
     if isinstance(error, click.BadParameter) and (numbers := _LIST.search(error.format_message())):
         return f"{error.param.opts[0] if error.param else ''} {numbers[1]}: {_one_by_one(numbers[1], error)}"
     extra = _EXTRA.search(error.format_message())
-    if extra and (meant := _word_meant(extra[1], error.ctx)):
+    if extra and error.ctx.info_name == "review":
+        where = "; a series is one mbox, which patches become by: cat *.patch | kdelta review - --tree ./linux"
+    elif extra and (meant := _word_meant(extra[1], error.ctx)):
         where = f"; did you mean {meant}?"
     elif example and (extra or re.match("Missing command|No such command", error.format_message())):
         where = f"; as in: {example}"
@@ -152,7 +154,7 @@ def _word_meant(word: str, context: click.Context) -> str:
     has = {opt for param in context.command.params for opt in param.opts}
     if "--port" in has and word.isdigit():
         return f"--port {word}"
-    if "--output" in has and re.fullmatch(r"[^\s:]+\.[a-z]\w*", word):
+    if "--output" in has and re.fullmatch(r"[^\s:]+\.[a-z]\w*", word) and not os.path.exists(word):
         return f"-o {word}"
     if context.info_name != "report":
         return ""

@@ -43,7 +43,7 @@ _ROWS = (
     _Row("--base --base-commit --baseline --onto --repo --repository --git --dir --source", "review watch", "--tree"),
     _Row("--kernel --kernels --linux --src --against --to", "review watch", "--tree"),
     _Row("--base --old --before --from", "check", "--baseline"),
-    _Row("--new --after --to --kernel --kernels", "check", "--patched"),
+    _Row("--new --after --to --kernel --kernels", "check why", "--patched"),
     _Row("--image --vmlinux --bzimage --kernels", "run", "--kernel"),
     _Row("--good --old --bad --new --from --to", "bisect", "both ends stand first, as in kdelta bisect src:.@v6.8 src:.@v6.9"),
     _Row("--patch --patches --mbox --mail --series", _COMPARED,

@@ -169,6 +169,8 @@ ANSWERED = {
     "compare debian: debian:7.0": "it is written debian:VERSION",
     "bisect debian:6.12..7.0 --case pipe": "kdelta sweep 'debian:6.12..7.0'",
     "bisect v6.12.. --case pipe": "kdelta bisect src:.@v6.12 src:.@HEAD",
+    "review 1.patch 2.patch --tree .": "cat *.patch | kdelta review -",
+    "review . --tree .": "cat ./*.patch | kdelta review -",
     "post last": "as in: kdelta post patchwork",
     "ls-files": "no command 'ls-files' (see",
     "sh -c true": "kdelta run -- sh -c true",
