@@ -142,9 +142,11 @@ def _figure(value: float) -> str:
     return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
-def listing(recipes: Sequence[Recipe], as_json: bool) -> str:
-    """The recipes, one a line or as JSON."""
+def listing(recipes: Sequence[Recipe], as_json: bool, width: int | None) -> str:
+    """The recipes, one a line or as JSON; ``width``: of a terminal, which breaks no line then."""
     import msgspec
+
+    from kdelta.report.text import wrap
 
     if as_json:
         rows = [{"name": r.name, "title": r.title, "claims": len(r.claims), "patch": r.kernels.patch} for r in recipes]
@@ -152,5 +154,6 @@ def listing(recipes: Sequence[Recipe], as_json: bool) -> str:
     lines = []
     for recipe in recipes:
         count = counted(len(recipe.claims), "claim")
-        lines.append(f"{recipe.name:15}{recipe.title} ({count}{', needs a patch' if recipe.kernels.patch else ''})")
+        told = f"{recipe.title} ({count}{', needs a patch' if recipe.kernels.patch else ''})"
+        lines += [f"{recipe.name:15}{told}"] if width is None else wrap(told, width, first=f"{recipe.name:15}")
     return "\n".join(lines) + "\n"

@@ -51,6 +51,7 @@ _INSTEAD = {
         ("plot", "graph", "chart", "draw"), "did you mean: kdelta report last --format html -o report.html?"
     ),
 }
+_HELP = ("help", "-h", "--help", "?", "-?")
 _LOUD = ("-v", "--verbose")
 _LIST = re.compile(r"'(\d+(?:[,|.]+\d+)+)' is not a valid integer")
 _EXPERIMENT = re.compile(r"last(~\d+)?|\d{8}(-\w+)*")
@@ -61,6 +62,7 @@ def command(args: list[str], commands: list[str]) -> str:
     """What a line may have meant whose first word is no command."""
     import difflib
     import shlex
+    import shutil
 
     word = args[0]
     if _EXPERIMENT.fullmatch(word):
@@ -72,6 +74,8 @@ def command(args: list[str], commands: list[str]) -> str:
     if word in _INSTEAD:
         return f"; {_INSTEAD[word]}"
     close = [_MEANT[word]] if word in _MEANT else difflib.get_close_matches(word, commands, n=1, cutoff=0.65)
+    if not close and shutil.which(word):
+        return f"; did you mean: kdelta run -- {shlex.join(args)}?"
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
@@ -90,13 +94,13 @@ def spelled(args: list[str]) -> list[str]:
     if not args:
         return ["--help"]
     first, rest = args[0], args[1:]
-    if first == "help":
+    if first in _HELP:
         return [*(spelled(rest) if rest else []), "--help"]
     if first in _LOUD and rest:
         return [*spelled(rest), first]
     if first in ("version", "-V", "-v"):
         return ["--version"]
-    if first in ("list", "ls"):
+    if first in ("list", "ls", "--list"):
         what = rest[0] if rest else ""
         return [*_LISTS[what], *rest[1:]] if what in _LISTS else ["history", *rest]
     return args
@@ -125,9 +129,11 @@ def told(error: click.UsageError) -> str:
     if isinstance(error, click.BadParameter) and (numbers := _LIST.search(error.format_message())):
         return f"{error.param.opts[0] if error.param else ''} {numbers[1]}: {_one_by_one(numbers[1], error)}"
     extra = _EXTRA.search(error.format_message())
-    if extra and (meant := _word_meant(extra[1], error.ctx)):
+    if extra and error.ctx.info_name == "review":
+        where = "; a series is one mbox, which patches become by: cat *.patch | kdelta review - --tree ./linux"
+    elif extra and (meant := _word_meant(extra[1], error.ctx)):
         where = f"; did you mean {meant}?"
-    elif (extra or "Missing command" in error.format_message()) and example:
+    elif example and (extra or re.match("Missing command|No such command", error.format_message())):
         where = f"; as in: {example}"
     return error.format_message().rstrip(".") + where
 
@@ -148,7 +154,7 @@ def _word_meant(word: str, context: click.Context) -> str:
     has = {opt for param in context.command.params for opt in param.opts}
     if "--port" in has and word.isdigit():
         return f"--port {word}"
-    if "--output" in has and re.fullmatch(r"[^\s:]+\.[a-z]\w*", word):
+    if "--output" in has and re.fullmatch(r"[^\s:]+\.[a-z]\w*", word) and not os.path.exists(word):
         return f"-o {word}"
     if context.info_name != "report":
         return ""

@@ -43,7 +43,7 @@ _ROWS = (
     _Row("--base --base-commit --baseline --onto --repo --repository --git --dir --source", "review watch", "--tree"),
     _Row("--kernel --kernels --linux --src --against --to", "review watch", "--tree"),
     _Row("--base --old --before --from", "check", "--baseline"),
-    _Row("--new --after --to --kernel --kernels", "check", "--patched"),
+    _Row("--new --after --to --kernel --kernels", "check why", "--patched"),
     _Row("--image --vmlinux --bzimage --kernels", "run", "--kernel"),
     _Row("--good --old --bad --new --from --to", "bisect", "both ends stand first, as in kdelta bisect src:.@v6.8 src:.@v6.9"),
     _Row("--patch --patches --mbox --mail --series", _COMPARED,
@@ -71,6 +71,7 @@ _ROWS = (
          "it belongs to a case, as in --case pipe:writers=4; kdelta cases show pipe has all"),
     _Row("--quick --fast", "--case", "name a case, as in --case pidfd_open: two kernels take seconds"),
     _Row("--case", "review watch", "a review counts the cases that execute what changed; kdelta compare takes --case"),
+    _Row("--suite --suites", "list", "a suite is a word, as in kdelta cases syscalls"),
     _Row("--list", "--case", "kdelta cases list has the cases, kdelta kernels list the kernels"),
     # What is measured, and how it is judged.
     _Row("--stacks --calls --callgraph --call-graph --flame --flamegraph --flame-graph --profile -g", "--why",

@@ -149,6 +149,9 @@ options = common.decorate(
 )  # fmt: skip
 
 
+_BETWEEN = ("vs", "vs.", "versus", "and", "to", "with", "against", "->")  # what people write between two kernels
+
+
 def refuse_bare(words: Sequence[str], more: Sequence[str] = ()) -> None:
     """``more`` are options behind the ``words``, which may be those of a program.
 
@@ -168,6 +171,8 @@ def refuse_bare(words: Sequence[str], more: Sequence[str] = ()) -> None:
             )
         if word == "running" or set(word) & set(":=,.") or released(word) or is_commit(word) or Path(word).exists():
             continue
+        if word in _BETWEEN and at:
+            raise UserError(f"kernels stand side by side, the baseline first: leave out {word!r}")
         if word in common.load_workloads(()):
             raise UserError(f"{word!r} is a case, not a kernel: write --case {word}")
         if word in suites.suites():

@@ -129,8 +129,8 @@ def _bytes(series: str) -> bytes:
     path = expanded(series)
     if path.is_dir():
         raise UserError(
-            f"review {series}: a directory; give one series as an mbox, or have each of a Maildir or public-inbox "
-            f"reviewed: kdelta watch {series}"
+            f"review {series}: a directory; give one series as an mbox (cat {series.rstrip('/')}/*.patch | kdelta review - ...), "
+            f"or have each of a Maildir or public-inbox reviewed: kdelta watch {series}"
         )
     try:
         with open(path, "rb") as file:  # a pipe too, as <(b4 am -o - ID) is

@@ -72,12 +72,7 @@ def run(good: str | None, bad: str | None, args: Args) -> int:
             "--resume takes everything from the stored bisection: leave out GOOD, BAD, --case and the program"
         )
     if not args.resume and not (good and bad):
-        tree, at, refs = (good or "").rpartition("@")
-        first, dots, last = refs.partition("..")
-        if dots:
-            tree = tree if at else "src:."
-            raise UserError(f"bisect takes GOOD and BAD apart: kdelta bisect {tree}@{first} {tree}@{last.strip('.')}")
-        raise UserError("bisect takes GOOD and BAD, as in: kdelta bisect src:./linux@v6.8 src:./linux@v6.9 --case pipe")
+        raise UserError(_ends_missing(good or ""))
     args.refuse(budget=False, others={"kdelta bisect": True})
     if args.resume:
         rest = [name for name in _given.given() if name not in ("resume", "as_json", "quiet", "fleet")]
@@ -91,6 +86,19 @@ def run(good: str | None, bad: str | None, args: Args) -> int:
         answer = _search(session, stored, args, progress)
         _bisection.show(session.store, answer, args.as_json)
     return 0
+
+
+def _ends_missing(good: str) -> str:
+    """What to write where there is no BAD: a range may have been meant, of commits or of releases."""
+    tree, at, refs = good.rpartition("@")
+    first, dots, last = refs.partition("..")
+    if dots and not at and ":" in first:
+        sweep = f"; steps between releases: kdelta sweep '{good}'" if first.startswith("debian:") else ""
+        return f"bisect needs commits of a git tree, as in src:.@v6.8 src:.@v6.9; {good!r} is none{sweep}"
+    if dots:
+        ends = [f"{tree or 'src:.'}@{ref or 'HEAD'}" for ref in (first, last.strip("."))]
+        return f"bisect takes GOOD and BAD apart: kdelta bisect {' '.join(ends)}"
+    return "bisect takes GOOD and BAD, as in: kdelta bisect src:./linux@v6.8 src:./linux@v6.9 --case pipe"
 
 
 def _search(session: _session.Session, experiment: Experiment, args: Args, progress: Progress) -> Answer:

@@ -116,7 +116,7 @@ def show(name: str, workloads: tuple[Path, ...], as_json: bool) -> None:
 
         _print_json(msgspec.to_builtins(workload, enc_hook=str))
         return
-    say("\n".join(_lines(workload)))
+    say("\n".join(_lines(workload, _terminal.seen())))
 
 
 def _print_json(value: object) -> None:
@@ -125,21 +125,32 @@ def _print_json(value: object) -> None:
     say(json.dumps(value, indent=2, default=str))
 
 
-def _lines(workload: Workload) -> list[str]:
-    lines = [f"{workload.name}: {workload.title}", "", workload.help.strip(), "", "Knobs:"]
+def _lines(workload: Workload, width: int | None) -> list[str]:
+    """All about a workload; ``width``: of a terminal, without one each thing is a line."""
+
+    def line(text: str, first: str = "", then: str | None = None) -> list[str]:
+        return [f"{first}{text}".rstrip()] if width is None else wrap(" ".join(text.split()), width, first, then)
+
+    about = workload.help.strip()
+    paragraphs = [about] if width is None else about.split("\n\n")
+    lines = [*line(f"{workload.name}: {workload.title}"), ""]
+    for each in paragraphs:
+        lines += [*line(each), ""]
+    lines.append("Knobs:")
     for name, param in workload.params.items():
         values = "|".join(param.choices) if param.choices else param.type
         if param.min is not None and param.max is not None:
             values += f" {param.show(str(param.min))}..{param.show(str(param.max))}"
-        lines.append(f"  {name:14} {param.help} ({values}; default {param.show(param.default_text)})")
+        lines += line(f"{param.help} ({values}; default {param.show(param.default_text)})", f"  {name:14} ")
     lines.append("Metrics (timed):")
     for metric in workload.metrics:
         marks = [m for m, on in (("primary", metric.primary), ("legacy", metric.legacy)) if on]
-        lines.append(f"  {metric.name:18} {metric.unit:8} {metric.better} is better {', '.join(marks)}".rstrip())
+        better = f"{metric.better} is better {', '.join(marks)}"
+        lines += line(better, f"  {metric.name:18} {metric.unit:8} ")
     exact = f"{workload.exact_ops} operations per repetition" if workload.exact_ops else "none"
-    lines.append(f"Exact mode: {exact}" + (f"; {workload.exact_label}" if workload.exact_label else ""))
+    lines += line(f"Exact mode: {exact}" + (f"; {workload.exact_label}" if workload.exact_label else ""), then="  ")
     for need in workload.needs:
         what = need.config or need.syscall or need.feature
         when = f" with {', '.join(f'{k}={chr(124).join(v)}' for k, v in need.when.items())}" if need.when else ""
-        lines.append(f"Needs: {what}" + (f" (since {need.since})" if need.since else "") + when)
+        lines += line(f"Needs: {what}" + (f" (since {need.since})" if need.since else "") + when, then="  ")
     return lines

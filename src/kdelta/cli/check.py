@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdelta.cli import _answers, _claims, _given, _mode, _output, _session, _setting, common
+from kdelta.cli import _answers, _claims, _given, _mode, _output, _session, _setting, _terminal, common
 from kdelta.errors import UserError
 
 if TYPE_CHECKING:
@@ -75,7 +75,9 @@ def command(recipe: str | None, listing: bool, **options: Any) -> int:
     args = Args(**options)
     if listing:
         shipped = [recipes.load(name) for name in recipes.shipped()]
-        _output.write(_answers.listing(shipped, args.as_json), args.output)
+        _output.write(
+            _answers.listing(shipped, args.as_json, _terminal.seen() if args.output is None else None), args.output
+        )
         return 0
     return run(recipes.load(recipe or ""), args)
 

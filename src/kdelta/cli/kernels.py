@@ -56,6 +56,11 @@ _quiet = click.option("--quiet", "-q", is_flag=True, help="No progress on standa
 class _Kernels(_groups.DefaultGroup):
     also: ClassVar[dict[str, tuple[str, ...]]] = {"ls": ("list",), "available": ("list", "--available")}
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args and args[0] in ("rm", "remove", "delete", "clean"):
+            raise click.UsageError(f"there is no command {args[0]!r}; as in: kdelta kernels prune --only 6.12.118", ctx)
+        return super().parse_args(ctx, args)
+
 
 @click.group(cls=_Kernels, epilog=EPILOG)
 def command() -> None:

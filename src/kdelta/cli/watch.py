@@ -17,6 +17,7 @@ from kdelta.cli import _session, _stores, common
 from kdelta.cli._ending import going_on, of_machine
 from kdelta.cli._say import say
 from kdelta.errors import HostError, UserError
+from kdelta.units import counted
 
 if TYPE_CHECKING:
     from kdelta.cli._review_job import Desk
@@ -219,7 +220,7 @@ def _review(store: Store, source: Source, item: Item, desk: Desk, progress: Repo
         found, answer = _review_job.told(store, made, item, desk)
         row = replace(row, state="done", answer=str(answer or ""))
     elif made.again and row.tries < MOST_TRIES:
-        row = replace(row, state="waiting", why=f"tried {row.tries} times: {made.why}")
+        row = replace(row, state="waiting", why=f"tried {counted(row.tries, 'time')}: {made.why}")
     else:
         row = replace(row, state="failed")
     store.watch(row)
@@ -260,4 +261,4 @@ def _line(row: Watched, found: str = "") -> str:
 def _print(rows: list[Watched]) -> None:
     for row in rows:
         say(_line(row))
-    say(f"{len(rows)} items")
+    say(counted(len(rows), "item"))

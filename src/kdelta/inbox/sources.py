@@ -64,6 +64,10 @@ def find(text: str) -> Source:
         where = expanded(tree)
         history.commit(str(where), branch)
         return Source(kind="branch", name=f"{where.resolve()}@{branch}", path=where, branch=branch)
+    if "://" in text:
+        raise UserError(
+            f"watch {text}: nothing is downloaded here: clone it with git, or fetch its mails, and give {_FORMS}"
+        )
     raise UserError(f"watch {text}: no such source; give {_FORMS}")
 
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from kdelta.report import svg
 from kdelta.report.charts import LEAST_SPAN, LETTER, Figure, cut, fitting, full_name, value_axis
-from kdelta.report.figures import absolute, count, drawable
+from kdelta.report.figures import absolute, count, drawable, each
 from kdelta.report.scrub import clip
 from kdelta.report.view import SweepTable
 from kdelta.results.types import Distribution, FunctionDiff, Scaling, Sweep
@@ -133,7 +133,7 @@ def _step(area: svg.Canvas, x: float, change: str, mark: str, row: tuple[int, in
 
 
 def functions(item: FunctionDiff, number: int) -> Figure | None:
-    """Which functions cost more (right) and less (left), in kernel instructions per operation."""
+    """Which functions cost more (right) and less (left), in kernel instructions."""
     known = [f for f in item.functions if all(drawable(v) is not None for v in (f.baseline, f.patched, f.delta))]
     shown = known[:_MAX_FUNCTIONS]
     if not shown:
@@ -142,7 +142,7 @@ def functions(item: FunctionDiff, number: int) -> Figure | None:
     text = "; ".join(f"{f.function} {count(f.delta, signed=True)}" for f in shown)
     area = svg.canvas(f"func{number}", title, text, 24 * len(shown) + 72, left=196, right=_LABEL)
     scale = svg.Scale(*svg.span([f.delta for f in shown], zero=True), area.left, area.right)
-    svg.axis_x(area, _ticks(scale), "instructions per operation, change", grid=True)
+    svg.axis_x(area, _ticks(scale), f"instructions per {each(item.unit)}, change", grid=True)
     for index, f in enumerate(shown):
         y = area.top + 24 * index + 5.0
         low, high = sorted((scale(0), scale(f.delta)))

@@ -16,6 +16,12 @@ def drawable(value: float | None) -> float | None:
     return value if value is not None and (value == 0 or 1e-100 < abs(value) < 1e100) else None
 
 
+def each(unit: str) -> str:
+    """What a count of ``unit`` is per: the lookup of "instructions/lookup", else an operation."""
+    part = unit.partition("/")[2]
+    return part if part and part != "op" else "operation"
+
+
 def absolute(value: float | None, unit: str, metric: str = "") -> str:
     """A value for a person. A unit that only repeats the metric's name is left out."""
     if finite(value) is None or value is None:

@@ -65,20 +65,20 @@ def strength(frame: Frame) -> float:
     return 0.25 + 0.75 * min(2 * abs(after - before) / max(before, after, 1e-9), 1)
 
 
-def tells(frame: Frame) -> str:
-    """A frame in words."""
+def tells(frame: Frame, each: str = "operation") -> str:
+    """A frame in words; its counts are for ``each`` operation, or each part of one."""
     (before, after), own, calls = frame.whole, frame.own, frame.calls
     delta = count(after - before, signed=True) + (f" ({(after / before - 1) * 100:+.1f} %)" if before and after else "")
     was = f" (before: {clean(frame.was)})" if frame.was else ""
     state = was or (" (new)" if not before and after else " (gone)" if before and not after else "")
-    text = f"{clean(frame.name)}{state}: {count(before)} to {count(after)} instructions per operation, {delta}"
+    text = f"{clean(frame.name)}{state}: {count(before)} to {count(after)} instructions per {each}, {delta}"
     if frame.name == ROOT:  # which is no function
         return text
     return f"{text}; itself {count(own[0])} to {count(own[1])}; entered {count(calls[0])} to {count(calls[1])} times"
 
 
 def change(frame: Frame) -> str:
-    """By how many instructions per operation it differs with all that it called; "" where by less than half of one."""
+    """By how many instructions it differs with all that it called; "" where by less than half of one."""
     before, after = frame.whole
     return f"{after - before:+.0f}" if abs(after - before) >= 0.5 else ""
 
@@ -88,13 +88,13 @@ def left_out(narrow: int) -> str:
     return f"{counted(narrow, 'frame')} {'is' if narrow == 1 else 'are'} too narrow to be drawn." if narrow else ""
 
 
-def lost(root: Frame, labels: Sequence[str]) -> str:
+def lost(root: Frame, labels: Sequence[str], each: str = "operation") -> str:
     """How many calls the plugin could not follow, which is what the root's ``calls`` are, on each kernel."""
     told = [f"{count(calls)} on {label}" for calls, label in zip(root.calls, labels, strict=True) if calls]
     if not told:
         return "Every call was followed."
     return (
-        f"Calls per operation that could not be followed: {', '.join(told)}; what they cost is in the nearest caller "
+        f"Calls per {each} that could not be followed: {', '.join(told)}; what they cost is in the nearest caller "
         "that was."
     )
 
@@ -104,7 +104,7 @@ def _named(frame: Frame, search: str) -> bool:
     return any(search.lower() in name.lower() for name in (frame.name, frame.was))
 
 
-def searched(top: Frame, search: str) -> str:
+def searched(top: Frame, search: str, each: str = "operation") -> str:
     """How many frames a search finds, and what they cost together; "" where nothing is searched for."""
     if not search:
         return ""
@@ -116,7 +116,7 @@ def searched(top: Frame, search: str) -> str:
     return (
         f"{counted(len(hits), 'frame')} with {clean(search)} in the name"
         + (f", {narrow} of them too narrow to be drawn" if narrow else "")
-        + f": with all that was called there {count(before)} to {count(after)} instructions per operation"
+        + f": with all that was called there {count(before)} to {count(after)} instructions per {each}"
         + f", {count(after - before, signed=True)}."
     )
 
@@ -133,7 +133,7 @@ def _together(top: Frame, search: str) -> tuple[float, float]:
     return before, after
 
 
-def _draw(into: ET.Element, frame: Frame, x: float, y: int, wide: float, found: bool, link: str) -> None:
+def _draw(into: ET.Element, frame: Frame, x: float, y: int, wide: float, found: bool, link: str, each: str) -> None:
     parent = add(into, "a", href=link) if link else add(into, "g")
     if link and wide < BY_KEYS * WIDTH:
         parent.set("tabindex", "-1")
@@ -141,7 +141,7 @@ def _draw(into: ET.Element, frame: Frame, x: float, y: int, wide: float, found: 
         parent, "rect", x=x, y=y, width=wide, height=ROW - 1, class_=f"frame {way(frame)}{' found' if found else ''}"
     )
     box.set("fill-opacity", "1" if way(frame) == "even" else f"{strength(frame):.2f}")
-    add(parent, "title", tells(frame))
+    add(parent, "title", tells(frame, each))
     if (letters := int((wide - 6) / _LETTER)) >= 3:
         name, figure = fit(clean(frame.name), letters), change(frame)
         text = add(parent, "text", name, x=x + 3, y=y + ROW - 6)
@@ -149,14 +149,14 @@ def _draw(into: ET.Element, frame: Frame, x: float, y: int, wide: float, found: 
             add(text, "tspan", figure, dx=2 * _LETTER, class_="change")
 
 
-def markup(above: Sequence[Frame], link: Link | None, search: str = "") -> tuple[str, int]:
+def markup(above: Sequence[Frame], link: Link | None, search: str = "", each: str = "operation") -> tuple[str, int]:
     """(the SVG of the last frame of ``above`` with all below it under its callers, how many frames were too narrow)."""
     narrow, depth = 0, 0
     role = "group" if link else "img"  # the links of an image would be out of reach
     image = ET.Element("svg", {"class": "flame", "role": role, "aria-label": "differential flame graph"})
     names = [frame.name for frame in above[1:]]
     for row, frame in enumerate(above[:-1]):
-        _draw(image, frame, 0, row * ROW, WIDTH, False, link(names[:row]) if link else "")
+        _draw(image, frame, 0, row * ROW, WIDTH, False, link(names[:row]) if link else "", each)
     for place in places(above[-1], len(above) - 1, names):
         if place.wide < _LEAST / WIDTH:
             narrow += 1
@@ -164,6 +164,6 @@ def markup(above: Sequence[Frame], link: Link | None, search: str = "") -> tuple
         depth = max(depth, place.row + 1)
         hit = bool(search) and _named(place.frame, search)
         x, y = place.left * WIDTH, place.row * ROW
-        _draw(image, place.frame, x, y, place.wide * WIDTH, hit, link(place.path) if link else "")
+        _draw(image, place.frame, x, y, place.wide * WIDTH, hit, link(place.path) if link else "", each)
     image.set("viewBox", f"0 0 {WIDTH} {depth * ROW}")
     return ET.tostring(image, encoding="unicode"), narrow

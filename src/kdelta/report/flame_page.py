@@ -13,7 +13,7 @@ from xml.etree import ElementTree as ET
 from kdelta.attribution import stack_diff
 from kdelta.report import flame, parted
 from kdelta.report.charts import Figure, full_name
-from kdelta.report.figures import drawable
+from kdelta.report.figures import drawable, each
 from kdelta.report.scrub import clean
 from kdelta.results.types import StackDiff
 
@@ -29,12 +29,12 @@ def _shown(root: stack_diff.Frame, most: int) -> tuple[list[flame.Place], int]:
     return shown, len(found) - len(shown)
 
 
-def _frame(into: ET.Element, place: flame.Place, mark: str) -> None:
+def _frame(into: ET.Element, place: flame.Place, mark: str, per: str) -> None:
     frame = place.frame
     percent = f"{100 * flame.strength(frame):.0f}%"
     edges = f"--l:{100 * place.left:.5g};--w:{100 * place.wide:.4g};--d:{place.row};--p:{percent}"
     link = ET.SubElement(into, "a", {"class": flame.way(frame), "href": f"#{mark}", "style": edges})
-    link.set("title", flame.tells(frame))
+    link.set("title", flame.tells(frame, per))
     if figure := flame.change(frame):
         link.set("data-change", figure)
     if place.wide < flame.BY_KEYS:
@@ -48,7 +48,7 @@ def figure(item: StackDiff, number: int, most: int = MOST_FRAMES) -> Figure | No
     if not root.width or drawable(root.width) is None:
         return None
     shown, narrow = _shown(root, most)
-    name = f"flame{number}"
+    name, per = f"flame{number}", clean(each(item.unit))
     graph = ET.Element("div", {"class": "stacks", "id": f"{name}-graph", "role": "group"})
     title = f"Call stacks: {full_name(item.cell)}, {item.baseline_label} to {item.patched_label}"
     graph.set("aria-label", title)
@@ -56,17 +56,17 @@ def figure(item: StackDiff, number: int, most: int = MOST_FRAMES) -> Figure | No
     rules = []
     for place, mark in ((place, f"{name}-{index}") for index, place in enumerate(shown)):
         ET.SubElement(graph, "i", {"id": mark, "hidden": "hidden"})
-        _frame(graph, place, mark)
+        _frame(graph, place, mark, per)
         zoom = f"--x:{100 * place.left:.5g};--k:{1 / place.wide:.4g}"
         rules.append(f"#{name}-graph:has(#{mark}:target){{{zoom}}}")
     caption = (
-        f"Kernel instructions per operation by call stack, callers above. Red: costs more on {item.patched_label}; "
+        f"Kernel instructions per {per} by call stack, callers above. Red: costs more on {item.patched_label}; "
         "blue: costs less; grey: the same. The stronger the colour, the larger the part of it that changed; behind a "
         "name stands by how many instructions. Each call stack is as wide as on the kernel where it is dearer, a "
         "caller as wide as all of its stacks. A frame is a link that enlarges it; the uppermost shows all again. "
-        f"The table: {parted.CAPTION[0].lower()}{parted.CAPTION[1:]}. "
+        f"The table: {parted.caption(per)}. "
         + (f"{flame.left_out(narrow)} " if narrow else "")
-        + flame.lost(root, (item.baseline_label, item.patched_label))
+        + flame.lost(root, (item.baseline_label, item.patched_label), per)
     )
     return Figure(
         name=name,

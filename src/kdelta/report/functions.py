@@ -9,7 +9,7 @@ from kdelta.attribution.because import cumulative_shares, differences
 from kdelta.errors import UserError
 from kdelta.model import EXACT_COUNTERS, CellResult, FunctionDelta, Profile
 from kdelta.report import behind, system_calls
-from kdelta.report.figures import change, count, interval
+from kdelta.report.figures import change, count, each, interval
 from kdelta.report.moved import moved_lines
 from kdelta.report.parted import parted_lines
 from kdelta.report.rows import FIGURE, Row, laid_out, said
@@ -51,12 +51,12 @@ def render(
     title = f"{row.case}: {row.baseline_label} -> {row.patched_label}: {cause}"
     lines = [*said(title, width), ""]
     lines += _table(shown, width)
-    lines += parted_lines(before, after, everything, width)
+    lines += parted_lines(before, after, everything, width, each(row.unit))
     lines += touched_lines(before, after, None if everything else _TOUCHED_SHOWN, width)
     lines += moved
     lines += _judged(row, detail, min(width or WIDTH, PROSE))
     if everything:
-        lines += ["", *said(f"cost vectors per operation: {', '.join(EXACT_COUNTERS)}", width)]
+        lines += ["", *said(f"cost vectors per {each(row.unit)}: {', '.join(EXACT_COUNTERS)}", width)]
         for name in sorted(set(before.functions) | set(after.functions)):
             pair = [_vector(profile, name) for profile in (before, after)]
             lines += said(f"{name}: {pair[0]} -> {pair[1]}", width)

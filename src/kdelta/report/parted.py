@@ -16,10 +16,6 @@ from kdelta.report.scrub import clean
 from kdelta.units import counted
 
 TITLE = "where the calls part"
-CAPTION = (
-    "Instructions per operation of a function itself where it is called as often, and with all that it calls where it "
-    "is called otherwise: the places add up to the whole difference"
-)
 _SHOWN = 15
 _ROWS = 30  # of a page
 _TOLD = 3  # in a line
@@ -28,7 +24,17 @@ _CALLERS = 3  # the nearest
 _LEAST = (9, 9, 9, 7)
 
 
-def parted_lines(before: Profile, after: Profile, everything: bool, width: int | None = None) -> list[str]:
+def caption(each: str) -> str:
+    """What the figures are, counted for ``each`` operation, or each part of one."""
+    return (
+        f"instructions per {each} of a function itself where it is called as often, and with all that it calls where "
+        "it is called otherwise: the places add up to the whole difference"
+    )
+
+
+def parted_lines(
+    before: Profile, after: Profile, everything: bool, width: int | None = None, each: str = "operation"
+) -> list[str]:
     """The table, [] where calls were not followed or part nowhere.
 
     ``width``: of a terminal; without one each row is a line.
@@ -47,7 +53,7 @@ def parted_lines(before: Profile, after: Profile, everything: bool, width: int |
         table.append(Row(clean(one.name), figures, where(one, notes)))
     lines = [
         "",
-        *said(f"{TITLE}: {CAPTION[0].lower()}{CAPTION[1:]}", width),
+        *said(f"{TITLE}: {caption(each)}", width),
         "",
         *laid_out(table, _NAME_WIDTH, width, _LEAST),
     ]
@@ -69,7 +75,7 @@ def told(before: Profile, after: Profile) -> str:
 
 
 def calls(one: Parting) -> str:
-    """How often it is called per operation, on both kernels."""
+    """How often it is called, on both kernels."""
     old, new = (f"{round(number, 2):.7g}" for number in one.calls)
     return old if old == new else f"{old}->{new}"
 

@@ -10,9 +10,10 @@ from msgspec.structs import replace
 
 from kdelta.attribution.exact import exact_metrics
 from kdelta.errors import UserError
-from kdelta.model import Definition, Experiment, Metric, Mode, plans
+from kdelta.model import Case, Definition, Experiment, Metric, Mode, plans
 from kdelta.spec import workloads
 from kdelta.spec.workloads import Workload
+from kdelta.verdict.work import INSTRUCTIONS
 
 # Of what crosses between CPUs: which objects share a line hangs on where memory lies. Each seed has a memory of its own
 # (guest/init_scatter.c), but where the kernel's variables lie is the image's, and all seeds share that.
@@ -128,6 +129,12 @@ def line_floor_percent(experiment: Experiment) -> float:
 def metrics_of(experiment: Experiment) -> dict[str, tuple[Metric, ...]]:
     """The metrics of each workload of ``experiment``, by its name."""
     return {name: one.metrics for name, one in of(experiment).items()}
+
+
+def unit_of_counts(experiment: Experiment, case: Case) -> str:
+    """The unit of the instructions of ``case``, as in "instructions/lookup"; "" where its workload is not known."""
+    metrics = metrics_of(experiment).get(case.workload, ())
+    return next((metric.unit for metric in metrics if metric.name == INSTRUCTIONS), "")
 
 
 def stored_metric(experiment: Experiment, name: str) -> Metric:

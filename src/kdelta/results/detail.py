@@ -13,7 +13,7 @@ from kdelta.attribution.exact import TRANSFERS
 from kdelta.attribution.line_table import OTHERS
 from kdelta.guest.metrics import histogram
 from kdelta.model import Case, CellResult, Experiment, Profile
-from kdelta.results import system_calls
+from kdelta.results import definitions, system_calls
 from kdelta.results.types import (
     CellName,
     CellPoints,
@@ -101,6 +101,7 @@ def functions(
                     baseline_label=experiment.kernels[0].label,
                     patched_label=experiment.kernels[kernel].label,
                     functions=tuple(d for d in deltas if d.delta)[:_FUNCTIONS_DRAWN],
+                    unit=definitions.unit_of_counts(experiment, experiment.cases[case]),
                 )
             )
     return tuple(found)
@@ -115,6 +116,7 @@ def stacks(experiment: Experiment, chosen: Mapping[tuple[int, str], Mapping[int,
             patched_label=experiment.kernels[kernel].label,
             before=by_kernel[0],
             after=profile,
+            unit=definitions.unit_of_counts(experiment, experiment.cases[case]),
         )
         for (case, mitigations), by_kernel in sorted(chosen.items())
         for kernel, profile in sorted(by_kernel.items())

@@ -170,7 +170,9 @@ def strings(found: Sequence[Sweep]) -> tuple[Warn, ...]:
 def step_functions(found: Sequence[Sweep]) -> tuple[FunctionDiff, ...]:
     """The functions behind each step, to be drawn."""
     return tuple(
-        FunctionDiff(cell=sweep.cell, baseline_label=step.last, patched_label=step.first, functions=step.because)
+        FunctionDiff(
+            cell=sweep.cell, baseline_label=step.last, patched_label=step.first, functions=step.because, unit=sweep.unit
+        )
         for sweep in found
         for step in sweep.steps
         if step.because and sweep.cell.metric == work.INSTRUCTIONS

@@ -58,12 +58,13 @@ class Distribution(Struct, frozen=True, kw_only=True):
 
 
 class FunctionDiff(Struct, frozen=True, kw_only=True):
-    """Kernel functions of one case before and after, largest change first; instructions per operation."""
+    """Kernel functions of one case before and after, largest change first; ``unit`` is that of their counts."""
 
     cell: CellName
     baseline_label: str
     patched_label: str
     functions: tuple[FunctionDelta, ...]
+    unit: str = ""
 
 
 class StackDiff(Struct, frozen=True, kw_only=True):
@@ -74,6 +75,7 @@ class StackDiff(Struct, frozen=True, kw_only=True):
     patched_label: str
     before: Profile
     after: Profile
+    unit: str = ""
 
 
 class MovedRow(Struct, frozen=True, kw_only=True):

@@ -11,7 +11,9 @@ from starlette.responses import Response
 
 from kdelta.attribution import stack_diff
 from kdelta.report import flame, parted
-from kdelta.report.figures import count
+from kdelta.report.figures import count, each
+from kdelta.report.scrub import clean
+from kdelta.results import definitions
 from kdelta.serve import functions, page
 from kdelta.store.store import Store
 
@@ -51,7 +53,8 @@ class FlamePages:
             return f"{address}?{urlencode(chosen | {'at': _BETWEEN.join(path), 'q': search})}"
 
         static = bool(request.scope.get(page.STATIC))
-        graph, narrow = flame.markup(above, None if static else link, search)
+        per = clean(each(definitions.unit_of_counts(experiment, experiment.cases[case])))
+        graph, narrow = flame.markup(above, None if static else link, search, per)
         function = above[-1].name
         callers, callees = stack_diff.neighbours(above[0], function)
         return page.draw(
@@ -67,14 +70,15 @@ class FlamePages:
             home=link(()),
             chosen=chosen,
             search=search,
-            hits=flame.searched(above[-1], search),
-            tells=flame.tells(above[-1]),
+            hits=flame.searched(above[-1], search, per),
+            tells=flame.tells(above[-1], per),
             graph=graph,
             left_out=flame.left_out(narrow),
-            lost=flame.lost(above[0], [experiment.kernels[kernel].label for kernel in (before, after)]),
+            lost=flame.lost(above[0], [experiment.kernels[kernel].label for kernel in (before, after)], per),
+            per=per,
             function=function,
             parted=parted.rows(*both, path),
-            parted_caption=parted.CAPTION,
+            parted_caption=f"I{parted.caption(per)[1:]}",
             callers=_ranked(callers),
             callees=_ranked(callees) if len(above) > 1 else [],
         )

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from kdelta.report import flow
 from kdelta.report.charts import Figure
 from kdelta.report.curves import functions as functions_chart
+from kdelta.report.figures import each
 from kdelta.report.scrub import Scrubber
 from kdelta.results.types import FunctionDiff
 from kdelta.serve import functions, page
@@ -51,6 +52,7 @@ class FunctionPages:
             request,
             experiment=experiment,
             difference=difference,
+            per=each(difference.unit),
             figure=_chart(difference) if before != after else None,
             stacks=functions.have_stacks(*asked),
             lines=flow.figure(Scrubber().struct(lines), 1),

@@ -7,6 +7,7 @@ from kdelta.attribution import because, profiles
 from kdelta.attribution.exact import TRANSFERS
 from kdelta.errors import UserError
 from kdelta.model import Experiment, FunctionDelta, Profile
+from kdelta.results import definitions
 from kdelta.results.detail import moved_rows
 from kdelta.results.types import CellName, FunctionDiff, MovedDiff
 from kdelta.store.store import Store
@@ -81,7 +82,7 @@ def lines(experiment: Experiment, store: Store, case: int, kernels: tuple[int, i
 def difference(
     experiment: Experiment, store: Store, case: int, kernels: tuple[int, int], mitigations: str
 ) -> FunctionDiff:
-    """All functions of ``case``, kernel instructions per operation, those that changed most first.
+    """All functions of ``case``, their kernel instructions, those that changed most first.
 
     Raises:
         UserError: there is no profile of one of the two kernels.
@@ -93,4 +94,5 @@ def difference(
         baseline_label=experiment.kernels[kernels[0]].label,
         patched_label=experiment.kernels[kernels[1]].label,
         functions=(*changed, *_unchanged(before, after, {item.function for item in changed})),
+        unit=definitions.unit_of_counts(experiment, experiment.cases[case]),
     )

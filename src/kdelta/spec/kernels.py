@@ -102,6 +102,8 @@ def version(text: str, wanted: str) -> str:
     Raises:
         UserError: it is none.
     """
+    if len(wanted.split()) > 1:
+        raise UserError(f"kernel {text!r}: {wanted!r} is not one version; each kernel is a word, quoted by itself")
     plain = re.sub(r"^v(?=\d)", "", wanted)
     if not _VERSION.match(plain):
         raise UserError(

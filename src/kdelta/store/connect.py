@@ -24,6 +24,9 @@ HEAD = "0006"  # the newest revision in migrations/versions; a test holds it to 
 BUSY_TIMEOUT_S = 30.0
 _MIGRATION_LOCK = 0x6B64656C7461  # "kdelta": an advisory lock of PostgreSQL
 _FULL = ("database or disk is full", "No space left on device", "disk full")
+_FULL_BESIDE = (
+    "SQLITE_IOERR_SHMSIZE"  # said as a disk I/O error: no room for the file beside the store that readers need
+)
 _FOREIGN = ("file is not a database", "file is encrypted")
 
 
@@ -46,7 +49,7 @@ def open_engine(address: str) -> Engine:
         return _sqlite(url)
     if backend == "postgresql":
         return _postgresql(url)
-    raise UserError(f"store {backend!r}: kdelta keeps results in sqlite or postgresql")
+    raise UserError(f"store {backend!r}: kdelta keeps results in sqlite or postgresql, as in postgresql://host/name")
 
 
 def absent(address: str) -> Path | None:
@@ -159,7 +162,7 @@ def _explained(error: Exception, url: URL) -> HostError | UserError:
     said = " ".join(str(cause).split())[:300]
     if any(sign in said for sign in _FOREIGN):
         return UserError(f"{where}: not a kdelta store ({said}); move the file away or set KDELTA_STORE to another")
-    if any(sign in said for sign in _FULL):
+    if any(sign in said for sign in _FULL) or getattr(cause, "sqlite_errorname", "") == _FULL_BESIDE:
         return DiskFull(where)
     if "malformed" in said:
         return HostError(f"{where}: damaged ({said}); restore it from a backup or move it away")

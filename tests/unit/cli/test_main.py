@@ -7,6 +7,7 @@ import re
 import shlex
 import signal
 import sys
+from pathlib import Path
 
 import click
 import pytest
@@ -61,6 +62,19 @@ def test_a_typo_is_answered_with_the_close_match(capsys: pytest.CaptureFixture[s
 def test_an_experiment_alone_is_meant_to_be_reported(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run([name, "--causes"]) == 1
     assert f"did you mean: kdelta report {shlex.quote(name)} --causes?" in capsys.readouterr().err
+
+
+def test_a_file_that_is_there_is_no_place_for_a_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The second of two patches was answered with -o, which would have written over it."""
+    monkeypatch.chdir(tmp_path)
+    assert run(["report", "last", "new.html"]) == 1
+    assert "did you mean -o new.html?" in capsys.readouterr().err
+    Path("mine.patch").write_text("diff")
+    for command in ("report last", "review x.mbox"):
+        assert run([*command.split(), "mine.patch"]) == 1
+        assert "-o" not in capsys.readouterr().err.split()
 
 
 def test_the_help_names_every_report_format() -> None:

@@ -28,6 +28,9 @@ COMMANDS = (
     ["kernels", "list"],
     ["report", "leaking"],
     ["report", "traced"],
+    ["cases", "show", "pipe"],
+    ["cases", "show", "path_lookup"],
+    ["check", "--list"],
     ["cases"],
     ["triage"],
 )

@@ -295,3 +295,13 @@ def test_ten_thousand_boots_stay_a_small_page_and_say_that_they_are_thinned() ->
     text = page.render(build(ExperimentResult(experiment=experiment("6.12", "7.0"), results=results), detail))
     assert len(text.encode()) < 3_000_000
     assert "Every 5th block is shown." in text
+
+
+@pytest.mark.parametrize(("sample", "broad", "hint"), [("several", True, "hint most"), ("exact", False, "")])
+def test_a_table_of_many_kernels_has_the_width_of_the_window(sample: str, broad: bool, hint: str) -> None:
+    """Of ten kernels four stood in a window of 1400 pixels, and nothing said that there are more."""
+    root = html.document_fromstring(page.render(build(*SAMPLES[sample]())))
+    (around,) = root.xpath("//table[starts-with(caption/@id, 'table-')]/..")[:1]
+    assert ("broad" in around.get("class").split()) is broad
+    told = around.getprevious()
+    assert (told.get("class") if told is not None and "hint" in told.get("class", "") else "") == hint

@@ -15,6 +15,8 @@ pytest.importorskip("httpx2", reason="Starlette's test client needs httpx2")
 from starlette.testclient import TestClient
 
 from kdelta.attribution import stack_diff
+from kdelta.attribution.exact import exact_metrics
+from kdelta.model import Definition
 from kdelta.report import flame
 from kdelta.serve.app import create_app
 from kdelta.serve.guard import Access
@@ -74,6 +76,18 @@ def test_frames_too_narrow_for_a_word_are_no_stops_of_the_tabulator_key() -> Non
     markup, _ = flame.markup([stack_diff.compared(side, side)], lambda path: f"?{path}")
     stops = [re.search("<title>([a-z]*)", one)[1] for one in markup.split("<a ")[2:] if "tabindex" not in one]  # type: ignore[index]
     assert stops == ["wide"] and markup.count('tabindex="-1"') == 1
+
+
+@pytest.mark.parametrize(("part", "per"), [("lookup", "lookup"), ("", "operation")])
+def test_pages_and_report_count_by_what_the_table_of_results_counts_by(part: str, per: str, tmp_path: Path) -> None:
+    """Of path_lookup, a sweep of 205 names, 4666/lookup stood as "4666 instructions per operation"."""
+    with filled(tmp_path) as store:
+        workload = store.experiment("first").cases[0].workload
+        counted = {workload: Definition(metrics=exact_metrics(part, 205 if part else 1))}
+        store.redefine("first", lambda one: replace(one, definitions=counted))
+        client = TestClient(create_app(store, Access(), lambda _: None), base_url="http://127.0.0.1:8642")
+        for page in (PAGE, PAGE.replace("flame", "functions"), "/experiments/first/report"):
+            assert set(re.findall(r"instructions per (\w+)", client.get(page).text)) == {per}, page
 
 
 def test_an_experiment_leads_to_the_call_stacks_of_the_cases_that_have_some(client: TestClient) -> None:

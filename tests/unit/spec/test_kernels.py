@@ -58,6 +58,7 @@ def test_a_reverse_patch_may_follow_a_debian_version_directly() -> None:
         ("debain:6.12", "not a kernel"),
         ("debian:", "nothing after"),
         ("debian:six", "not a version"),
+        ("debian:6.12 debian:7.0", "each kernel is a word, quoted by itself"),
         ("debian:6.12/Cloud!", "not a flavour"),
         ("debian:6.12,cmdlin=x", "unknown option 'cmdlin'"),
         ("6.12,7.0", "'7.0' is no option; each kernel is a word: 6.12 7.0"),

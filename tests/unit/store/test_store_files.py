@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import sqlite3
 import subprocess
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import event
 
-from kdelta.errors import HostError, KdeltaError, UserError
+from kdelta.errors import DiskFull, HostError, KdeltaError, UserError
 from kdelta.store.store import Store
 from postgres import database
 from unit.store.store_builders import boot, experiment
@@ -159,6 +160,21 @@ def test_a_full_disk_loses_no_boot_that_was_saved(tmp_path: Path) -> None:
         assert store.done("first") == {(block, 0) for block in range(saved)}
         assert len(store.boot("first", saved - 1, 0).console) == 40_000
         store.save_boot("first", boot(saved, 0))  # there is space again
+
+
+def test_a_full_disk_is_told_where_a_store_is_only_read(tmp_path: Path) -> None:
+    """SQLite wants a file beside the store to read it: where that finds no room, it speaks of a disk I/O error."""
+    url = sqlite_url(tmp_path / "store.sqlite")
+    Store(url).close()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
+    try:
+        with pytest.raises(DiskFull, match=r"store\.sqlite: the disk is full: free some space"):
+            Store(url)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, ignored)
 
 
 def test_a_killed_process_leaves_whole_boots_only(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def parse_kernel(text: str) -> KernelSpec:
     found = next((one for one in all_sources() if one.prefix and one.prefix == prefix), None)
     if found is not None and found.word != bool(colon):
         if colon and not body:
-            raise UserError(f"kernel {text!r}: nothing after {prefix}:")
+            raise UserError(f"kernel {text!r}: nothing after {prefix}:, it is written {found.forms}")
         return found.parse(bare, body)
     if not named.strip() or (colon and "/" not in prefix):
         raise UserError(f"kernel {text!r}: not a kernel; {_meant(prefix, body)}forms: {forms()}")
@@ -67,8 +67,11 @@ def parse_kernel(text: str) -> KernelSpec:
 
 def _meant(prefix: str, body: str) -> str:
     """What somebody may have meant by a prefix that is none."""
-    if body.startswith("//"):
-        return "nothing is downloaded from an address: download it and name the file; "
+    if body.startswith("//") or "@" in prefix:
+        return (
+            "nothing is downloaded from an address: download an image or a package and name the file, or clone a "
+            "repository and name it as in src:./linux@v6.12; "
+        )
     if not prefix:
         return ""
     close = get_close_matches(prefix.lower(), [one.prefix for one in all_sources()], n=1, cutoff=0.8)

@@ -23,6 +23,7 @@ _STEMS = ("vmlinuz", "vmlinux", "bzImage")
 _NAMED = re.compile(r"v?\d+\.\d+\S*|[a-z]+:\S+|running")  # what is a kernel's name at a glance
 _PATCH = (b"From ", b"diff --git ", b"--- ", b"Index: ")  # what a patch or a mail with one begins with
 _PATCH_NAMES = (".patch", ".diff", ".mbox", ".eml")
+_REPORTS = (".json", ".html", ".csv", ".md", ".txt", ".xml")  # files that reports are written into
 _CONFIG_LIMIT_BYTES = 4 << 20
 _MAP_LIMIT_BYTES = 64 << 20
 
@@ -66,6 +67,11 @@ def _meant(target: str) -> str:
         return f"; did you mean src:{target}?"
     if is_commit(target):
         return f"; a commit is named with its tree, as in src:.@{target}"
+    first, dots, last = target.partition("..")
+    if dots and is_commit(first) and is_commit(last):
+        return f"; commits are words of their own, each with its tree: src:.@{first} src:.@{last}"
+    if Path(target).suffix in _REPORTS:
+        return f"; a report goes into a file by -o {target}"
     if _FLAVOURED.fullmatch(target):
         return f"; did you mean debian:{target.removeprefix('v')}?"
     words = target.split()
@@ -74,7 +80,7 @@ def _meant(target: str) -> str:
     if "/" in target:
         return ""
     number = re.search(r"\d+\.\d+(\.\d+)?", target)
-    example = f"debian:{number[0]}" if number else "debian:6.12"
+    example = f"debian:{number[0]}" if number else "debian:6.12 (kdelta kernels list --available has all)"
     return f"; a release of Debian's is named as in {example}, a file by its path, a tree as in src:./linux"
 
 
