@@ -62,13 +62,15 @@ def preloaded(program: Program, cwd: Path, libraries: tuple[str, ...]) -> Iterat
     Raises:
         UserError: one is not on this machine.
     """
-    given = _given(program)
+    given = _given(program, closely=True)
     for name in _PRELOADS:
         yield from closure.preloaded(given.get(name, ""), cwd / program.cwd, libraries)
 
 
-def _given(program: Program) -> dict[str, str]:
-    return dict(text.split("=", 1) for text in (*program.argv, *program.env) if "=" in text)
+def _given(program: Program, closely: bool = False) -> dict[str, str]:
+    """Variables by name; ``closely``: of words only those of env(1), not what a shell's line begins with."""
+    words = program.argv if not closely or Path(program.argv[0]).name == "env" else ()
+    return dict(text.split("=", 1) for text in (*words, *program.env) if "=" in text)
 
 
 def _normalised(name: str) -> str:

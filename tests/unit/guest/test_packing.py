@@ -166,6 +166,8 @@ def test_what_is_loaded_first_is_packed_with_what_it_needs(tmp_path: Path) -> No
     for missing in ("LD_PRELOAD=libnowhere-of-mine.so", "LD_PRELOAD=/no/such.so"):
         with pytest.raises(UserError, match="to be loaded first, is not where the loader looks"):
             _packed(elsewhere, "cat", env=(missing,))
+        assert _packed(elsewhere, "sh", "-c", f"{missing} nothing")  # a shell's line, of which nobody knows the words
+        assert _packed(elsewhere, "printf", missing)
 
 
 def test_a_file_that_the_environment_names_is_packed(tmp_path: Path) -> None:
