@@ -92,10 +92,32 @@ def test_a_program_that_writes_where_it_runs_finds_a_fresh_copy_each_time(kdelta
 
 KNOWN = """
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+/* A filter that refuses getuid(2): it comes to no function of a system call. */
+static int refused(int n)
+{
+	struct sock_filter steps[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getuid, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	int found = 0;
+
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &(struct sock_fprog){4, steps});
+	while (n--)
+		found += syscall(SYS_getuid) == -1;
+	return found;
+}
 
 int main(void)
 {
@@ -112,7 +134,7 @@ int main(void)
 			_exit(0);
 		wait(0);
 	}
-	return 0;
+	return refused(50) != 50;
 }
 """
 
@@ -126,7 +148,8 @@ def test_every_system_call_is_counted_and_they_add_up(kdelta, folder: Path) -> N
     calls = {name: rows[name]["calls"] for name in ("getppid", "read", "clone", "wait4", "execve", "exit_group")}
     assert calls == {"getppid": 1000, "read": 300, "clone": 7, "wait4": 7, "execve": 1, "exit_group": 8}
     assert sum(row["instructions"] for row in rows.values()) == whole
-    assert "[not assigned]" not in rows and "[unnamed system call]" not in rows
+    assert "[not assigned]" not in rows
+    assert rows["[unnamed system call]"]["calls"] == 50, "refused by a filter; there were 0 of them"
     assert 1000 * 100 < rows["getppid"]["instructions"] < 1000 * 1000
 
 

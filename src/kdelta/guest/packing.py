@@ -277,11 +277,15 @@ def _for_guests(
     return made, [Path("/") / name for name in tree.nodes if os.path.lexists(f"/{name}")]
 
 
+def _is_made(place: Path, program: Program) -> bool:
+    """Whether --file PATH:DEST puts something into the directory ``place`` of the guest, which this machine lacks."""
+    made = (Path(text.partition(":")[2]) for text in program.files)
+    return not place.exists() and any(one.is_relative_to(place) for one in made)
+
+
 def _for_here(program: Program, cwd: Path, place: Path, stdin: Path | None) -> str:
     if program.writable:
         raise UserError("--writable is for guests: here the program may write where it runs, and does")
-    if not place.is_dir():
-        raise UserError(f"--cwd {program.cwd}: there is no such directory")
     more = {"cwd": str(place), "stdin": str(stdin or "")}
     commands = _commands(Tree(), program, cwd, _lookup(program, cwd))
     env = environment.of(program, tempfile.gettempdir(), Path(commands["arg"][0]))
@@ -309,6 +313,8 @@ def pack(
     if stdin is not None and (why := closure.no_input(stdin)):
         raise UserError(f"--stdin {program.stdin}: {why}")
     place = Path(os.path.abspath(cwd / program.cwd))
+    if not (place.is_dir() or (not native and _is_made(place, program))):
+        raise UserError(f"--cwd {program.cwd}: there is no such directory")
     if native:
         return program.case(_for_here(program, cwd, place, stdin))
     found = [one.said for one in (*([around] if around else []), *named) if one.said]

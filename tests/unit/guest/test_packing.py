@@ -176,6 +176,15 @@ def test_a_file_that_the_environment_names_is_packed(tmp_path: Path) -> None:
     assert f"{tmp_path}/my.conf".lstrip("/") in _packed(elsewhere, "cat", env=(f"CONF={tmp_path}/my.conf",))[0]
 
 
+def test_a_program_runs_where_there_is_something(tmp_path: Path) -> None:
+    """``--cwd`` with a letter too few ran in an empty directory, which ``find .`` and ``ls -lR`` do not mind."""
+    (tmp_path / "words").write_text("x")
+    for place, files in (("no-such", ()), ("words", ()), ("/no/such", ("words:/no/other",))):
+        with pytest.raises(UserError, match=rf"--cwd {place}: there is no such directory"):
+            packing.pack(Program(argv=("cat",), cwd=place, files=files), tmp_path)
+    packing.pack(Program(argv=("cat",), cwd="/no/such", files=("words:/no/such/in/it",)), tmp_path)
+
+
 def test_a_file_may_have_a_colon_in_its_name(tmp_path: Path) -> None:
     (tmp_path / "a:b").write_text("x")
     (tmp_path / "c").write_text("x")
