@@ -176,12 +176,17 @@ class _Changed(Struct, frozen=True, kw_only=True):
 
     @property
     def size(self) -> float:
-        """How large it is, a rise and its reverse alike; below 0 where nothing says."""
-        percent = finite(self.percent)
+        """How large it is, a rise and its reverse alike, or with what REP moves; below 0 where nothing says."""
+        percent, moved = finite(self.percent), finite(self.strings)
         if percent is not None and percent > -100:
-            return size(percent)
+            return max(size(percent), size(moved) if moved is not None and moved > -100 else 0.0)
         side = self.baseline if percent is not None else self.patched if self.percent is None else None
         return -1.0 if not side else math.log(max(side, _LEAST) / _LEAST)
+
+    @property
+    def strings(self) -> float | None:
+        """The change with one instruction for each 8 bytes that REP moves, where that is another one."""
+        return next((w.per_word_percent for w in self.warnings if isinstance(w, Strings)), None)
 
     @property
     def figures(self) -> str:
@@ -207,7 +212,7 @@ def _largest(found: Iterable[_Changed]) -> Largest | None:
         figures=one.figures,
         cause=told,
         same_calls=at_same_calls(one.warnings),
-        strings=next((w.per_word_percent for w in one.warnings if isinstance(w, Strings)), None),
+        strings=one.strings,
         beside=next((w.left_percent for w in one.warnings if isinstance(w, Meanwhile)), None),
     )
 

@@ -12,6 +12,7 @@ from kdelta.report import terminal
 from kdelta.report.headline import of_cells, of_sweeps
 from kdelta.report.view import build
 from kdelta.results.warnings import Carried, FewerCpus
+from kdelta.verdict.warnings import Strings
 from unit.report.report_samples import cell, exact
 from unit.report.sweep_samples import sweep
 
@@ -54,6 +55,18 @@ def test_of_as_many_cases_the_larger_hidden_change_is_told() -> None:
     ]  # fmt: skip
     text = of_cells([(row.case, row) for row in rows], exact=True, unfinished=False).text
     assert "More locked operations: +1139.50 % in b" in text
+
+
+def test_what_string_instructions_move_makes_a_difference_the_largest() -> None:
+    """64 KiB more to clear in each call is one instruction: another case had the largest difference."""
+    rows = [
+        cell(
+            name, metric="instructions", unit="instructions/op", verdict="regressed", effect_percent=percent, warnings=w
+        )
+        for name, percent, w in (("a", 23.7, ()), ("b", 5.0, (Strings(779.8),)), ("c", 9.0, (Strings(8.0),)))
+    ]
+    text = of_cells([(row.case, row) for row in rows], exact=True, unfinished=False).text
+    assert "Largest: b +5.00 % (+779.80 % with string instructions by what they move)" in text
 
 
 @pytest.mark.parametrize(("better", "interval", "word"), [
