@@ -122,7 +122,7 @@ def check(spec: KernelSpec) -> None:
                 f"with it, or kdelta compare src:debian:6.12 src:debian:6.12+{path}"
             )
         if path.suffix == ".toml":
-            raise UserError(f"{path} is no kernel; what an experiment is made of is read by --spec {path}")
+            raise UserError(f"{path}: not a kernel image; what an experiment is made of is read by --spec {path}")
         if size > image.LIMIT_BYTES:
             raise UserError(f"{path}: {size >> 20} MiB is too large for a kernel image")
         _arch(spec)
