@@ -85,6 +85,7 @@ _ROWS = (
     _Row("--diff --delta", "why", "the case's differences are what it shows, as in kdelta why last path_lookup"),
     _Row("--top --limit --max --lines --sort", "why", "the largest changes come first; --all shows every function"),
     # How a command runs.
+    _Row("--unsandboxed", "", "it stands before the command, as in kdelta --unsandboxed {command} ..."),
     _Row("-j --jobs --parallel", "--exact", "counts take all CPUs, timed boots run one by one"),
     _Row("--seconds --duration --runtime --run-time", "--time-budget",
          "a case is so many operations, not so long; what one run of it may take at most is --limit 60s; "

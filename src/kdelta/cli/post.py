@@ -30,6 +30,10 @@ what would be is printed.
 """
 _GITHUB = re.compile(r"^([A-Za-z0-9-]+/[A-Za-z0-9._-]+)#(\d+)$")
 _GITLAB = re.compile(r"^([A-Za-z0-9._/-]+)!(\d+)$")
+_PAGES = (  # a change by the address of its page, and how it is named
+    (re.compile(r"^https?://[^/]+/([\w-]+/[\w.-]+)/pull/(\d+)"), "#"),
+    (re.compile(r"^https?://[^/]+/([\w./-]+)/-/merge_requests/(\d+)"), "!"),
+)
 _experiment = click.argument("experiment", default="last", metavar="[EXPERIMENT]")
 _context = click.option("--context", default="kdelta", show_default=True, metavar="NAME", help="Tells several checks of one change apart.")  # fmt: skip
 
@@ -98,7 +102,10 @@ def gitlab(change: str, experiment: str, context: str) -> None:
 def _named(change: str, form: re.Pattern[str], said: str) -> tuple[str, int]:
     match = form.match(change)
     if match is None:
-        raise UserError(f"{change!r}: name the change as {said}")
+        meant = [
+            f"{page[1]}{sign}{page[2]}" for page_of, sign in _PAGES if sign in said and (page := page_of.match(change))
+        ]
+        raise UserError(f"{change!r}: name the change as {said}" + (f"; did you mean {meant[0]}?" if meant else ""))
     return match[1], int(match[2])
 
 

@@ -32,7 +32,7 @@ def rows(view: View) -> list[tuple[str, Cell]]:
         for g, row, cell in view.cells()
     ]
     found = [(name, cell) for name, cell in named if cell.source.state == "ok" and bounds(cell)]
-    several = len({cell.kernel for _, cell in found}) > 1
+    several = len({cell.kernel for _, cell in named}) > 1
     return [(f"{name}, {cell.kernel}" if several else name, cell) for name, cell in found]
 
 

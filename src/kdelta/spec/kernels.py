@@ -68,7 +68,7 @@ def _split_options(text: str) -> tuple[str, dict[str, str]]:
     source, options = (parts[0] if parts else ""), {}
     for part in parts[1:]:
         key, equals, value = part.partition("=")
-        if key in _OPTIONS and not equals:
+        if key in _OPTIONS and (not equals or (key == "config" and not value.strip())):
             raise UserError(f"kernel {text!r}: option {key!r} has no value, as in {key}=...")
         if not equals and part.strip():
             raise UserError(f"kernel {text!r}: {part!r} is no option; each kernel is a word: {' '.join(parts)}")

@@ -77,6 +77,14 @@ def test_a_file_that_is_there_is_no_place_for_a_report(
         assert "-o" not in capsys.readouterr().err.split()
 
 
+def test_a_description_of_an_experiment_is_no_kernel(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "mine.toml").write_text('kernels = ["debian:6.12", "debian:7.0"]')
+    assert run(["compare", str(tmp_path / "mine.toml"), "debian:7.0"]) == 1
+    assert f"by --spec {tmp_path / 'mine.toml'}" in capsys.readouterr().err
+    assert run(["compare", "src:.", "src:.", "--unsandboxed"]) == 1
+    assert "kdelta --unsandboxed compare" in capsys.readouterr().err
+
+
 def test_the_help_names_every_report_format() -> None:
     (told,) = (one.help for one in report.command.params if isinstance(one, click.Option) and one.name == "fmt")
     assert sorted(re.findall(r"\w+", (told or "").replace(" or ", " "))) == list(registry.formats())

@@ -24,7 +24,7 @@ def _options(group: click.Group, path: tuple[str, ...] = ()) -> dict[tuple[str, 
 
 
 OPTIONS = _options(program)
-EVERY = {"--help"}.union(*OPTIONS.values())
+EVERY = {"--help"}.union(*OPTIONS.values(), *(param.opts for param in program.params))
 
 
 @pytest.mark.parametrize("row", _option_meant._ROWS, ids=lambda row: row.words.split()[0] + row.where)

@@ -106,6 +106,20 @@ def test_what_names_no_change_is_refused(words: list[str], capsys: pytest.Captur
     assert "\n" not in capsys.readouterr().err.strip()
 
 
+@pytest.mark.parametrize(
+    ("kind", "pasted", "named"),
+    [
+        ("github", "https://github.com/torvalds/linux/pull/123/files", "torvalds/linux#123"),
+        ("gitlab", "https://git.example.org/a/b/c/-/merge_requests/45#note_1", "a/b/c!45"),
+    ],
+)
+def test_the_address_of_a_change_is_answered_with_its_name(
+    kind: str, pasted: str, named: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["post", kind, pasted]) == 1
+    assert f"did you mean {named}?" in capsys.readouterr().err
+
+
 def test_a_comment_fits_and_begins_with_its_marker() -> None:
     for sample in (timed, several):
         body = layout.render(build(*sample()), "kdelta")

@@ -60,6 +60,14 @@ def test_of_a_long_name_the_case_is_cut_not_the_metric() -> None:
     assert names[2:] == ["page_faul…, instructions", "page_fault1:…, transfers"]
 
 
+def test_an_effect_that_can_be_drawn_alone_says_of_which_kernel_it_is() -> None:
+    """Where the other of two kernels panicked, the figure had one row, "instructions"."""
+    drawn = cell("pidfd_open", effect_percent=2.0, patched_label="7.0")
+    dead = cell("pidfd_open", state="panicked", patched_label="tiny", effect_percent=None, interval_percent=None)
+    view = build(ExperimentResult(experiment=experiment("6.12", "7.0", "tiny"), results=(drawn, dead)))
+    assert [name for name, _ in effects.rows(view)] == [f"{drawn.metric}, 7.0"]
+
+
 def test_the_legend_of_the_figure_has_each_sign_that_is_in_it() -> None:
     """A comparison of too few blocks drew stars, and the legend spoke of letters and dashes."""
     plain: dict[str, Any] = {"verdict": None, "interval_percent": None}

@@ -62,6 +62,7 @@ def test_a_reverse_patch_may_follow_a_debian_version_directly() -> None:
         ("debian:6.12/Cloud!", "not a flavour"),
         ("debian:6.12,cmdlin=x", "unknown option 'cmdlin'"),
         ("6.12,7.0", "'7.0' is no option; each kernel is a word: 6.12 7.0"),
+        ("src:./linux,config=", "option 'config' has no value, as in config="),
         ("debian:6.12,cmdline", "option 'cmdline' has no value, as in cmdline="),
         ("debian:6.12,arch=sparc", "unknown arch"),
         ('debian:6.12,cmdline="x', "unbalanced"),

@@ -121,6 +121,8 @@ def check(spec: KernelSpec) -> None:
                 f"{path} is a patch: kdelta review {path} --tree ./linux (or --tree debian:6.12) builds without and "
                 f"with it, or kdelta compare src:debian:6.12 src:debian:6.12+{path}"
             )
+        if path.suffix == ".toml":
+            raise UserError(f"{path}: not a kernel image; what an experiment is made of is read by --spec {path}")
         if size > image.LIMIT_BYTES:
             raise UserError(f"{path}: {size >> 20} MiB is too large for a kernel image")
         _arch(spec)
