@@ -153,6 +153,14 @@ def idles(w: of_results.Idles) -> str:
     return f"operations {how}: all tasks sleep and the CPU idles; for how long, counts do not tell (--timed does)"
 
 
+def puts_off(w: of_results.PutsOff) -> str:
+    """That a gain may be a delay."""
+    return (
+        f"more is handed over to {' and '.join(w.to)} than on the baseline: what is done later may be in no count, so "
+        "part of the gain may be a delay (--timed of many operations tells)"
+    )
+
+
 def accounts(w: of_verdicts.MixedAccounts) -> str:
     """Where REP counted once and per 8 bytes do not say the same."""
     apart = "the two accounts disagree" if w.once_percent * w.per_word_percent < 0 else "only one of them is a change"
@@ -178,5 +186,5 @@ def holds(w: of_traces.HoldUnclear) -> str:
 
 SENTENCES = (
     accounts, strings, other_calls, varies, printed, lacking, placed, same_kernel, folder_lacking, fewer_cpus, idles,
-    waited, deferred, meanwhile,
+    waited, deferred, meanwhile, puts_off,
 )  # fmt: skip

@@ -25,7 +25,7 @@ from kdelta.report.figures import absolute, change, count, effect
 from kdelta.report.tallies import Tally, in_cases, in_results, kind_of, of_case, tallied, told_once
 from kdelta.results.sweep import strings_of
 from kdelta.results.types import Sweep
-from kdelta.results.warnings import Carried, FewerCpus, Idles
+from kdelta.results.warnings import Carried, FewerCpus, Idles, PutsOff
 from kdelta.units import counted, finite, size
 from kdelta.verdict.warnings import Meanwhile, OtherCalls, Strings
 
@@ -114,6 +114,7 @@ class Headline(Struct, frozen=True, kw_only=True):
     sometimes: str = ""  # what a patched kernel did not come to its end in, if not always, where the baseline did
     console: str = ""  # what a patched kernel that failed said there, where several: with whose it was
     waits: str = ""  # where operations wait as on the baseline they do not
+    delays: str = ""  # where a gain may be work that is done later
     unseen: str = ""  # what of a patch no case executed
     evened: Largest | None = None  # of what is the same in all, what changed most at as many system calls
     searched: str = ""  # the commit that a bisection came to
@@ -146,6 +147,7 @@ class Headline(Struct, frozen=True, kw_only=True):
             self.crossing,
             "" if self.hidden is None else self.hidden.text(single),
             self.waits,
+            self.delays,
             self.failed,
             self.sometimes,
             self.console.rstrip(".!"),
@@ -268,6 +270,13 @@ def _waits(cells: Sequence[CellResult]) -> str:
     return f"Operations wait {told}: for how long, counts do not tell"
 
 
+def _delays(cells: Sequence[CellResult]) -> str:
+    found = sum(isinstance(warning, PutsOff) for cell in cells for warning in cell.warnings)
+    return (
+        f"In {counted(found, 'case')} more is left to be done later: part of the gain may be a delay" if found else ""
+    )
+
+
 def unequal(warnings: Sequence[Warn]) -> str:
     """Which kernels did not bring up all CPUs of their guests, or were built by others: little compares then."""
     found = [f"{w.kernel} had {w.cpus} of {w.asked} CPUs" for w in warnings if isinstance(w, FewerCpus)]
@@ -335,6 +344,7 @@ def of_cells(
         hidden=_hidden([(where(title, cell, metric=False), cell) for title, cell in compared]),
         unseen=unseen,
         waits=_waits([cell for _, cell in compared]),
+        delays=_delays([cell for _, cell in compared]),
         failed=why_none(compared),
         sometimes=sometimes(compared),
         console=console(tallies, consoles or {}),

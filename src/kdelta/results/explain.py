@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from kdelta.attribution import because, exact, line_labels, moved, profiles
 from kdelta.errors import UserError
 from kdelta.model import Because, CellResult, Experiment, FunctionDelta, Profile
-from kdelta.results import calls, deferred, definitions, idling, layout, placed, waiting
+from kdelta.results import calls, deferred, definitions, idling, layout, placed, putting_off, waiting
 from kdelta.results.warnings import Carried, NoNames
 from kdelta.store.rows import ProfileRow
 from kdelta.store.store import Store
@@ -192,7 +192,8 @@ class Explainer:
         found = self._name_carrier(self._explain(row))
         if self._experiment.machine.smp > 1 or row.patched_label not in self._kernels:
             return found
-        return idling.told(found, *self.sides(row))
+        sides = self.sides(row)
+        return putting_off.told(idling.told(found, *sides), *sides)
 
 
 def _most_of(deltas: Mapping[str, float]) -> str:

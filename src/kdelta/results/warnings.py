@@ -85,6 +85,13 @@ class Idles(Warn, frozen=True):
     anew: bool
 
 
+class PutsOff(Warn, frozen=True):
+    """Fewer instructions, of which more hand work over ``to`` what does it later."""
+
+    code: ClassVar[str] = "puts-off"
+    to: tuple[str, ...]
+
+
 class Layout(Warn, frozen=True):
     """Lines of code, per operation, that functions ``moved`` which run what they ran; ``others`` are the rest."""
 

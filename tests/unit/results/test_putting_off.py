@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A gain that hands work over to RCU or a work queue is told to be perhaps a delay."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from kdelta.model import Profile
+from kdelta.report.headline import of_cells
+from kdelta.report.sentences import sentence
+from kdelta.results import putting_off
+from kdelta.results.warnings import PutsOff
+from unit.attribution import counts
+from unit.report.report_samples import cell
+
+ROW = cell("epoll", metric="instructions", unit="instructions/op", verdict="improved", effect_percent=-1.2)
+BUSY = {"ep_remove": 500}
+
+
+def seeds(*cost: int, name: str = "__call_rcu_common") -> list[Profile]:
+    return [replace(counts.profile(BUSY | ({name: one} if one else {})), ops=1) for one in cost]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "wanted"),
+    [
+        (seeds(0, 0), seeds(60, 61), ("callbacks of RCU",)),
+        (seeds(60, 60), seeds(120, 122, name="kvfree_call_rcu"), ("kfree_rcu()",)),  # of other objects, or of more
+        (seeds(0, 0), seeds(90, 90, name="__queue_work"), ("a work queue",)),
+        (seeds(60, 60), seeds(60, 60, name="call_rcu"), None),  # another name
+        (seeds(60, 60), seeds(70, 70), None),  # another compiler
+        (seeds(0, 60), seeds(60, 60), None),  # a chance of the seed
+        (seeds(0, 0), seeds(2, 2), None),  # once in many operations
+        (seeds(60, 60), seeds(0, 0), None),
+        ([], seeds(60), None),
+    ],
+)
+def test_a_gain_that_hands_work_over_is_told_so(
+    before: list[Profile], after: list[Profile], wanted: tuple[str, ...] | None
+) -> None:
+    told = putting_off.told(ROW, before, after)
+    assert told.verdict == ROW.verdict
+    assert [one.to for one in told.warnings if isinstance(one, PutsOff)] == ([wanted] if wanted else [])
+
+
+def test_what_is_no_gain_and_no_count_of_instructions_says_nothing() -> None:
+    for row in (replace(ROW, metric="locked"), replace(ROW, verdict="regressed"), replace(ROW, verdict="same")):
+        assert putting_off.told(row, seeds(0), seeds(60)) == row
+
+
+def test_the_answer_says_so_too() -> None:
+    rows = [("a", putting_off.told(ROW, seeds(0), seeds(60))), ("b", replace(ROW, verdict="same"))]
+    assert of_cells(rows, exact=True, unfinished=False).text.endswith(
+        "In 1 case more is left to be done later: part of the gain may be a delay."
+    )
+    assert "delay" not in of_cells(rows[1:], exact=True, unfinished=False).text
+
+
+def test_the_note_names_who_does_it_later() -> None:
+    assert sentence(PutsOff(("callbacks of RCU", "a work queue"))).startswith(
+        "more is handed over to callbacks of RCU and a work queue than on the baseline: "
+    )
