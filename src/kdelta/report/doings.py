@@ -150,6 +150,11 @@ def idles(w: of_results.Idles) -> str:
         how = "wait, where on the baseline they do not" if w.more else "no longer wait, where on the baseline they do"
     else:
         how = f"wait {'more' if w.more else 'less'} often than on the baseline"
+    if w.grace:
+        return (
+            f"operations {how}, for a grace period of RCU, which is soon over on one CPU and takes milliseconds on "
+            "many: counts do not tell (--timed does, with --smp)"
+        )
     return f"operations {how}: all tasks sleep and the CPU idles; for how long, counts do not tell (--timed does)"
 
 

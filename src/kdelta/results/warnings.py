@@ -78,11 +78,15 @@ class Carried(Warn, frozen=True):
 
 
 class Idles(Warn, frozen=True):
-    """Operations wait ``more`` often than on the baseline, or less; ``anew``: on one of the two not at all."""
+    """Operations wait ``more`` often than on the baseline, or less; ``anew``: on one of the two not at all.
+
+    ``grace``: for grace periods of RCU, while other tasks run.
+    """
 
     code: ClassVar[str] = "idles"
     more: bool
     anew: bool
+    grace: bool = False
 
 
 class PutsOff(Warn, frozen=True):

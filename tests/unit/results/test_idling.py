@@ -33,6 +33,9 @@ def seeds(*idle: int, name: str = "do_idle") -> list[Profile]:
         (seeds(0, 38), seeds(38, 38), None),  # a chance of the seed
         (seeds(0, 0), seeds(1, 1), None),  # once in many operations
         (seeds(0, 0), seeds(0, 0), None),
+        (seeds(0, 0), seeds(48, 48, name="synchronize_rcu_normal"), Idles(more=True, anew=True, grace=True)),
+        (seeds(48, 48, name="__wait_rcu_gp"), seeds(0, 0), Idles(more=False, anew=True, grace=True)),
+        (seeds(48, 48, name="synchronize_rcu"), seeds(120, 120, name="__wait_rcu_gp"), None),  # of another release
         ([], seeds(38), None),
     ],
 )
@@ -56,3 +59,6 @@ def test_the_answer_says_so_too() -> None:
     assert "wait" not in of_cells(rows[2:], exact=True, unfinished=False).text
     assert sentence(Idles(more=True, anew=False)).startswith("operations wait more often than on the baseline: ")
     assert sentence(Idles(more=False, anew=True)).startswith("operations no longer wait, where ")
+    assert "for a grace period of RCU, which is soon over on one CPU" in sentence(
+        Idles(more=True, anew=True, grace=True)
+    )
