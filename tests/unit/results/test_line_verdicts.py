@@ -198,3 +198,20 @@ def test_memory_that_goes_by_other_functions_in_other_parts_is_neither_gone_nor_
     with _store(folder, gone) as store:
         rows = {line_verdicts.line_of(row.metric): row for row in line_verdicts.of(store.experiment("e1"), store)}
     assert rows["memory: copy"].verdict == "improved", "the other kernel has no memory of which names differ"
+
+
+def test_memory_that_went_to_another_name_is_neither_more_nor_less(tmp_path: Path) -> None:
+    """From 6.12 to 7.0 "_copy_from_iter, _copy_to_iter" doubled, half of which "_copy_to_iter" alone had lost."""
+    both, one = "memory: _copy_from_iter, _copy_to_iter", "memory: _copy_to_iter"
+    parts = ({both: 127.0, one: 960.0}, {both: 254.0, one: 896.0})
+
+    def side(chance: random.Random, which: int) -> dict[str, float]:
+        return {name: level * chance.uniform(0.99, 1.01) for name, level in parts[which].items()}
+
+    with _store(tmp_path, side) as store:
+        (row,) = line_verdicts.of(store.experiment("e1"), store)
+    assert line_verdicts.line_of(row.metric) == one and row.verdict == "same"
+    grew, fell = ({0: {both: 127.0, one: 960.0}}, {0: {both: 254.0, one: 950.0}})
+    assert line_verdicts.alike(grew, fell) == (grew, fell), "the other lost much less than this got"
+    apart = ({0: {"memory: a, b": 127.0, one: 960.0}}, {0: {"memory: a, b": 254.0, one: 896.0}})
+    assert line_verdicts.alike(*apart) == apart, "other functions, other memory"
