@@ -28,14 +28,14 @@ _LEAST = 10.0  # instructions of it an operation: a wait has some 40 in Linux 6.
 _TIMES = 1.5  # both kernels wait; one of them so much more often
 
 
-def _spent(profile: Profile, names: Sequence[str]) -> float:
+def spent(profile: Profile, names: Sequence[str]) -> float:
     """Instructions of functions, per operation."""
     return sum(profile.functions[name][0] for name in names if name in profile.functions) / profile.ops
 
 
 def waits(profile: Profile) -> bool:
     """Whether all tasks slept at a time: for a timer, a grace period of RCU, a device."""
-    return _spent(profile, _LOOP) >= _LEAST
+    return spent(profile, _LOOP) >= _LEAST
 
 
 def told(row: CellResult, before: Sequence[Profile], after: Sequence[Profile]) -> CellResult:
@@ -45,11 +45,8 @@ def told(row: CellResult, before: Sequence[Profile], after: Sequence[Profile]) -
     """
     if row.metric != INSTRUCTIONS or row.state != "ok" or not before or not after:
         return row
-    for names, most in (
-        (_LOOP, math.inf),
-        (_GRACE, _LEAST),
-    ):
-        old, new = ([_spent(one, names) for one in side] for side in (before, after))
+    for names, most in ((_LOOP, math.inf), (_GRACE, _LEAST)):  # for RCU, releases wait in other functions, or in more
+        old, new = ([spent(one, names) for one in side] for side in (before, after))
         less, more = (old, new) if max(old) <= min(new) else (new, old)
         if min(more) - max(less) >= _LEAST and min(more) >= _TIMES * max(less) and max(less) < most:
             found = Idles(more=more is new, anew=max(less) < _LEAST, grace=names is _GRACE)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from kdelta.model import CellResult, Profile
+from kdelta.results.idling import spent
 from kdelta.results.warnings import PutsOff
 from kdelta.verdict.work import INSTRUCTIONS
 
@@ -32,11 +33,6 @@ _LEAST = 10.0  # instructions an operation: to hand one item over takes some 50 
 _TIMES = 1.5
 
 
-def _handing(profile: Profile, takers: Sequence[str]) -> float:
-    """Instructions of handing work over, per operation."""
-    return sum(profile.functions[name][0] for name in takers if name in profile.functions) / profile.ops
-
-
 def told(row: CellResult, before: Sequence[Profile], after: Sequence[Profile]) -> CellResult:
     """The improved ``row`` of instructions; with a warning where it hands over more under all seeds.
 
@@ -46,7 +42,7 @@ def told(row: CellResult, before: Sequence[Profile], after: Sequence[Profile]) -
         return row
     found = []
     for whom, takers in _TAKERS.items():
-        old, new = max(_handing(one, takers) for one in before), min(_handing(one, takers) for one in after)
+        old, new = max(spent(one, takers) for one in before), min(spent(one, takers) for one in after)
         if new - old >= _LEAST and new >= _TIMES * old:
             found.append(whom)
     return replace(row, warnings=(*row.warnings, PutsOff(tuple(found)))) if found else row
