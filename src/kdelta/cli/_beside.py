@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -45,6 +46,7 @@ class Check(Struct, frozen=True):
     """A kind of check: the experiment that it is of a review, and what it found once that was made."""
 
     what: Literal["leaks", "locks"]
+    kind: Literal["leaks", "trace"]
     said: str
     doing: str
     template: Callable[[Experiment, Asked], Experiment]
@@ -112,6 +114,36 @@ def _each(
             yield Checked(text=f"{_wrapped(f'{head}:')}\n\n{shown.text}", kept=kept, begun=kept.experiment)
 
 
+def resumed(session: Session, experiment: Experiment) -> None:
+    """Of a check that was resumed to its end, the review's reports tell what it found."""
+    from kdelta.model import BESIDE_TAG
+
+    check = next((one for one in _CHECKS if one.kind == experiment.kind), None)
+    row = next(row for row in session.store.experiments(kind=experiment.kind) if row.id == experiment.id)
+    if check is None or row.boots_done < row.boots_planned:
+        return
+    for tag in (tag for tag in row.tags if tag.startswith(BESIDE_TAG)):
+        with contextlib.suppress(UserError):  # it came without its review
+            _tell(session, check, session.store.experiment(tag.removeprefix(BESIDE_TAG)), experiment)
+
+
+def _tell(session: Session, check: Check, reviewed: Experiment, experiment: Experiment) -> None:
+    def is_of(kept: Beside) -> bool:
+        return kept.what == check.what and (kept.experiment == experiment.id or bool(kept.why and not kept.experiment))
+
+    if not any(map(is_of, reviewed.annotations.beside)):
+        return
+    shown = check.shown(session, reviewed, experiment)
+    found = {"experiment": experiment.id, "cases": len(experiment.cases), "why": ""}
+    found |= {"leaks": shown.leaks, "unchecked": shown.unchecked}
+    session.store.annotate(
+        reviewed.id,
+        lambda known: replace(
+            known, beside=tuple(replace(one, **found) if is_of(one) else one for one in known.beside)
+        ),
+    )
+
+
 def _wrapped(text: str) -> str:
     from kdelta.report.text import WIDTH, wrap
 
@@ -161,6 +193,6 @@ def _show_holds(session: Session, _: Experiment, experiment: Experiment) -> Show
 
 
 _CHECKS = (
-    Check("leaks", "lifetimes of objects", "checking for leaks", _leaks, _show_leaks),
-    Check("locks", "locks", "counting what runs under mutexes", _holds, _show_holds),
+    Check("leaks", "leaks", "lifetimes of objects", "checking for leaks", _leaks, _show_leaks),
+    Check("locks", "trace", "locks", "counting what runs under mutexes", _holds, _show_holds),
 )

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from kdelta.cli import _calls, _fleet, _foreign, _output, _passes, _reports, _session, common
+from kdelta.cli import _beside, _calls, _fleet, _foreign, _output, _passes, _reports, _session, common
 from kdelta.errors import UserError
 
 EPILOG = """\b
@@ -74,6 +74,7 @@ def command(
                 _passes.run(session, session.store.experiment(name), hosts, progress, budget_s)
             if _calls.go_on(session, found, progress):
                 args = args.explained()
+            _beside.resumed(session, found)
             if decide:
                 found = follow_up.begin(session.store, found, progress, _session.now)
                 _fleet.run(session, found, hosts, progress, budget_s)

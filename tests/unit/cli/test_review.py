@@ -18,11 +18,11 @@ from kdelta.cli import _again, _beside, _patching, _reply, _series, _session, co
 from kdelta.cli._budget import Budget
 from kdelta.cli.main import run
 from kdelta.errors import HostError, RegressionFound, UserError
-from kdelta.experiment import templates
+from kdelta.experiment import schedule, templates
 from kdelta.kernel import steps
 from kdelta.kernel.sources import parse_kernel
 from kdelta.kernel.touches import Touched
-from kdelta.model import Annotations, Beside, Case, Experiment, PlannedBoot
+from kdelta.model import Annotations, Beside, BootResult, Case, Experiment, PlannedBoot
 from kdelta.paths import state_dir
 from kdelta.report import looked
 from kdelta.store.store import Store
@@ -318,6 +318,13 @@ def test_a_check_for_which_no_time_is_left_is_told_with_how_to_go_on(
         assert f"no time is left of the budget; kdelta resume {made.id}" in " ".join(leaks.text.split())
         (line,) = looked.above(session.store.experiment("first").annotations)
         assert line == f"Leaks: not looked at, no time is left of the budget (kdelta resume {made.id})."
+        _beside.resumed(session, made)
+        assert looked.above(session.store.experiment("first").annotations) == (line,), "it did not come to its end"
+        for plan in (plan for block in schedule.blocks(made) for plan in block):
+            session.store.save_boot(made.id, BootResult(plan=plan, state="hung"))
+        _beside.resumed(session, made)
+        (line,) = looked.above(session.store.experiment("first").annotations)
+        assert line.startswith("Leaks: could not be checked: of ") and f"(kdelta report {made.id})" in line
 
 
 def test_leaks_are_looked_for_by_cases_and_not_by_hundreds_of_runs_of_programs() -> None:
