@@ -52,6 +52,7 @@ def test_operations_that_are_counted_before_turns_are_short_give_no_figure(
     assert "the turns of the CPUs were long while operations were counted" in done.stderr
 
 
+@pytest.mark.full
 def test_no_cpu_folds_its_counts_of_memory_among_the_operations(
     kdelta: Callable[..., subprocess.CompletedProcess[str]],
 ) -> None:

@@ -77,7 +77,7 @@ def _measured(folder: Path, cache: Path, *words: str) -> bytes:
 @pytest.mark.parametrize(
     "words",
     [
-        pytest.param(["--case", "pipe", "--seeds", "4"], id="one CPU"),
+        pytest.param(["--case", "pipe", "--seeds", "4"], id="one CPU", marks=pytest.mark.full),
         pytest.param(
             ["--smp", "4", "--case", "thread_spawn:mode=threads", "--seeds", "3"],
             id="several CPUs",
@@ -138,8 +138,8 @@ def _booting(parent: int) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("cpus", ["1", "2"])
-@pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("cpus", ["1", pytest.param("2", marks=pytest.mark.full)])
+@pytest.mark.parametrize("by", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.full)])
 def test_a_qemu_that_is_killed_as_it_boots_for_a_snapshot_is_started_again(
     tmp_path: Path, cache: Path, cpus: str, by: signal.Signals
 ) -> None:

@@ -39,6 +39,7 @@ def test_a_thousand_pidfd_open_are_a_thousand_inodes_dentries_and_files(
         assert 1000 <= counts[site] <= 1010
 
 
+@pytest.mark.full
 def test_the_pipe_s_mutex_and_every_write_are_seen_on_old_and_new_kernels(
     traced: Callable[..., Json], kdelta: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
@@ -66,6 +67,7 @@ def test_exact_holds_are_the_same_figure_twice(
     assert found[0]["pipe_write"][0] > 0
 
 
+@pytest.mark.full
 def test_operations_adapt_to_what_a_traced_one_costs(traced) -> None:  # type: ignore[no-untyped-def]
     asked = 10_000_000  # by each of two writers: more than any host traces within the limit
     words = ("debian:6.12", "--case", "pipe:writers=2", "--what", "locks", "--limit", "8s", "--ops", str(asked))

@@ -45,7 +45,7 @@ def test_a_telephone_shows_all_columns(browser: Any, address: str, page: str) ->
     assert browser.execute_script(WIDER.replace("'.scroll'", "'.scroll:has(table)'")) == 0
 
 
-@pytest.mark.parametrize("width", [390, 800])
+@pytest.mark.parametrize("width", [390, pytest.param(800, marks=pytest.mark.full)])
 @pytest.mark.parametrize(
     "page",
     (

@@ -25,7 +25,7 @@ def width(browser: Any, name: str) -> float:
     return found
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", [pytest.param("light", marks=pytest.mark.full), "dark"])
 def test_a_frame_is_enlarged_by_a_click_and_the_uppermost_shows_all(browser: Any, tmp_path: Path, scheme: str) -> None:
     with filled(tmp_path) as store:
         row = next(row for row in store.profiles("first", 0) if row.kernel)

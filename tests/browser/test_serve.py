@@ -54,8 +54,15 @@ def walk_sweep(browser: Any, address: str, name: str) -> None:
         pytest.fail("the sweep does not lead to the console of the version that panicked")
 
 
-@pytest.mark.parametrize(("name", "width"), [("wide", 1000), ("phone", 390)])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("name", "width", "scheme"),
+    [
+        ("wide", 1000, "light"),
+        ("phone", 390, "dark"),
+        pytest.param("wide", 1000, "dark", marks=pytest.mark.full),
+        pytest.param("phone", 390, "light", marks=pytest.mark.full),
+    ],
+)
 def test_a_reader_clicks_through_all_pages(browser: Any, address: str, name: str, width: int, scheme: str) -> None:
     metrics = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": name == "phone"}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
@@ -67,7 +74,7 @@ def test_a_reader_clicks_through_all_pages(browser: Any, address: str, name: str
     assert paper == ("rgb(252, 252, 250)" if scheme == "light" else "rgb(21, 24, 27)")
 
 
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("width", [pytest.param(1280, marks=pytest.mark.full), 390])
 @pytest.mark.skipif("KDELTA_SHOTS_STORE" in os.environ, reason="screenshots are taken of another store")
 def test_the_map_of_many_cases_is_read_with_its_key(browser: Any, address: str, width: int) -> None:
     metrics = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 1000}
@@ -104,7 +111,7 @@ def test_the_forms_work_and_the_keyboard_reaches_everything(browser: Any, addres
     assert browser.execute_script("return document.activeElement.id") == "main"
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", [pytest.param("light", marks=pytest.mark.full), "dark"])
 @pytest.mark.skipif("KDELTA_SHOTS_STORE" in os.environ, reason="screenshots are taken of another store")
 def test_call_stacks_findings_and_triage_are_read_by_everybody(browser: Any, address: str, scheme: str) -> None:
     feature = {"name": "prefers-color-scheme", "value": scheme}

@@ -158,6 +158,7 @@ def test_a_patch_that_does_not_build_alone_is_told_and_the_rest_of_the_series_me
     assert "\n2/3 step 2 does not build: fs/pipe.c:" in f"\n{told.err}" and "; going on with the next" in told.err
 
 
+@pytest.mark.full
 def test_where_a_series_as_a_whole_does_not_build_what_comes_before_is_measured(
     tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

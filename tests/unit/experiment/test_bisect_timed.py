@@ -70,6 +70,7 @@ def test_times_name_the_commit_and_a_comparison_confirms_it(world: TimedWorld) -
     assert world.store.experiment(answer.confirmation).looks == (8,)
 
 
+@pytest.mark.full
 def test_a_commit_that_its_comparison_refutes_is_left_out_and_the_search_goes_on(world: TimedWorld) -> None:
     world.fooled = range(CULPRIT - 3, CULPRIT)
     name = world.start()

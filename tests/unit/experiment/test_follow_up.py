@@ -45,6 +45,7 @@ def test_only_what_is_undecided_is_asked_again_with_the_boots_that_it_needs() ->
     assert (fresh.folders, fresh.plan, fresh.annotations) == (("x",), plans.Compare(follows=asked.id), Annotations())
 
 
+@pytest.mark.full
 def test_the_boots_that_were_asked_for_decide_it_mostly() -> None:
     decided, asked_for = 0, []
     for seed in range(60):

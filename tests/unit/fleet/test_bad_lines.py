@@ -36,6 +36,7 @@ def short() -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.full) for seed in (1, 2, 3))])
+@pytest.mark.full
 def test_orders_and_answers_that_are_lost_lose_nothing_and_measure_nothing_twice(
     url: str, store: Store, ledger: Ledger, short: Path, seed: int
 ) -> None:

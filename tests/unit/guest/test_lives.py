@@ -76,6 +76,7 @@ def test_cases_with_several_tasks_live_too(run: Run) -> None:
     assert {r.state for r in runs.values()} == {"ok"}
 
 
+@pytest.mark.full
 def test_every_object_has_a_cost_or_names_what_is_missing(run: Run) -> None:
     runs = run("object_cost:object=process|process_pidfd|pidfd|had_pidfd|vma|named_vma|pipe,batch=16", effort=SHORT)
     assert len(runs) == 7

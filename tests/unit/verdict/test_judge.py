@@ -45,6 +45,7 @@ def test_quiet_identical_kernels_are_the_same() -> None:
     assert one(*noisy(20, 0.0, sd=0.004)).verdict == "same"
 
 
+@pytest.mark.full
 def test_an_inconclusive_cell_says_what_it_could_have_seen_and_those_boots_decide_it() -> None:
     decided = 0
     for seed in range(40):
