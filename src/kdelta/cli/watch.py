@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -98,15 +98,15 @@ def command(
                 looked = True
                 if base is not None:
                     _still(base)
-                done = _pass(store, found, desk, items, budget_s, quiet)
+                states = _pass(store, found, desk, items, budget_s, quiet)
                 told = ""
             except (HostError, OSError) as error:
                 if once or not looked:  # the user is there; what could be read once will be again
                     raise
-                done, told = 0, _told(error, every, told)
+                states, told = (), _told(error, every, told)
             if once:
-                return 0
-            if not quiet and (done or not waited):
+                return _ended(states, source)
+            if not quiet and (states or not waited):
                 say(f"waiting for more in {found.name}, looked at every {every}: Ctrl-C loses nothing", err=True)
             waited = True
             time.sleep(every_s)
@@ -171,14 +171,14 @@ def _told(error: Exception, every: str, before: str) -> str:
 
 def _pass(
     store: Store, source: Source, desk: Desk, items: tuple[Item, ...], budget_s: float | None, quiet: bool
-) -> int:
-    """Review what is due of ``items``; how many were reviewed."""
+) -> Sequence[str]:
+    """Review what is due of ``items``; the state of each that was reviewed."""
     from kdelta.cli.progress import Reporter
     from kdelta.inbox import desk as work
 
     for row in work.told(items, source.name, work.known(store.watched(source.name))):
         store.watch(row)
-    reviewed = 0
+    states = []
     for item in work.due(items, work.known(store.watched(source.name))):
         if budget_s is not None and work.spent_s(store.watched(), _now()[:10]) >= budget_s:
             say(f"the day's budget is spent; {item.title} and what follows wait for tomorrow (UTC)", err=True)
@@ -186,10 +186,23 @@ def _pass(
         with Reporter(quiet) as progress:
             progress.step(f"reviewing {item.title}")
             row, found = _review(store, source, item, desk, progress)
-        reviewed += 1
+        states.append(row.state)
         if not quiet:
             say(_line(row, found), err=True)
-    return reviewed
+    return states
+
+
+def _ended(states: Sequence[str], source: str) -> int:
+    """The exit code of ``--once``.
+
+    Raises:
+        HostError: reviews were tried, and none came to its end.
+    """
+    if states and "done" not in states:
+        raise HostError(
+            f"of {counted(len(states), 'review')} none came to its end; kdelta watch {source} --list says why"
+        )
+    return 0
 
 
 def _now() -> str:

@@ -89,7 +89,8 @@ def check(source: Path) -> None:
     assert "no diff found" in rows["<19@example.org>"].why and "fs/pipe.c" in rows["<15@example.org>"].why
 
 
-@pytest.mark.parametrize("kind", ["maildir", pytest.param("public_inbox", marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize("kind", ["maildir", "public_inbox"])
 def test_twenty_mails_are_reviewed_once_each_though_it_is_killed_twice(kind: str, place: Path) -> None:
     source = getattr(stand_ins, kind)(place / "list", stand_ins.twenty())
     for reviewed in (0, 1):
@@ -139,6 +140,19 @@ def test_the_answer_says_that_nothing_was_found_and_the_list_what_is_known(
     assert run(["watch", str(source), "--list"]) == 0
     listed = capsys.readouterr().out
     assert "reviewed: pipe: say more, kdelta report" in listed and "superseded: fs: comments (by v2" in listed
+
+
+def test_where_no_review_comes_to_its_end_the_exit_code_says_so(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = stand_ins.maildir(place / "list", stand_ins.twenty()[14:15])  # it applies to nothing
+    assert run([*words(place, source), "-q"]) == 2
+    assert (
+        capsys.readouterr().err == f"kdelta: of 1 review none came to its end; kdelta watch {source} --list says why\n"
+    )
+    assert run(["watch", str(source), "--list"]) == 0
+    assert "failed: " in capsys.readouterr().out
+    assert run(words(place, source)) == 0  # nothing new, nothing that failed
 
 
 def test_what_cannot_be_watched_is_refused(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
