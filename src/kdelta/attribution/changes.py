@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from kdelta.attribution import alternatives, copied, data, texts
 from kdelta.attribution.code import CodeDiff
 from kdelta.attribution.disassembly import Image
+from kdelta.attribution.later import TO_RCU
 
 _WHOLE_SHARE = 0.05  # of all functions: so many differ through a header or an option, not where a patch was written
 _WHOLE_COUNT = 200  # and these are few enough to be told one by one
@@ -25,7 +26,6 @@ _WHOLE_COUNT = 200  # and these are few enough to be told one by one
 _DEEPEST = 3  # tables in tables
 _TOLD = 2  # functions in a title
 _FEW_CHANGES = 100  # of more than so many it is not told who hands them to RCU
-_TO_RCU = ("call_rcu", "call_rcu_hurry", "call_srcu", "call_rcu_tasks", "__call_rcu_common")
 LATER = "it may run later, outside of what is counted"
 _KINDS = {
     "patched": "patched at boot",
@@ -150,7 +150,7 @@ def _called_by_rcu(
 
 def _hands_on(image: Image, function: str) -> bool:
     """Whether a function calls RCU, or jumps there at its end; so many do that graphs of calls leave it out."""
-    return any(one.target in _TO_RCU for part in image.sources[function] for one in image.instructions(part))
+    return any(one.target in TO_RCU for part in image.sources[function] for one in image.instructions(part))
 
 
 def _boot_only(one: Change, before: Image, after: Image) -> bool:

@@ -11,24 +11,12 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from kdelta.attribution.later import TAKERS
 from kdelta.model import CellResult, Profile
 from kdelta.results.idling import spent
 from kdelta.results.warnings import PutsOff
 from kdelta.verdict.work import INSTRUCTIONS
 
-# Who takes work for later: kernel/rcu/tree.c, srcutree.c and tasks.h, mm/slab_common.c and mm/slub.c (kfree_rcu()),
-# kernel/workqueue.c, kthread.c, irq_work.c and softirq.c.
-_TAKERS = {
-    "callbacks of RCU": (
-        "call_rcu", "call_rcu_hurry", "__call_rcu_common", "call_srcu", "__call_srcu", "call_rcu_tasks_generic",
-    ),
-    "kfree_rcu()": ("kvfree_call_rcu", "kfree_call_rcu", "__kfree_rcu_sheaf"),
-    "a work queue": (
-        "queue_work_on", "__queue_work", "queue_delayed_work_on", "__queue_delayed_work", "mod_delayed_work_on",
-        "queue_rcu_work", "kthread_queue_work",
-    ),
-    "an interrupt's work": ("irq_work_queue", "__irq_work_queue_local", "__tasklet_schedule_common"),
-}  # fmt: skip
 _LEAST = 10.0  # instructions an operation: to hand one item over takes some 50 and more
 _TIMES = 1.5
 
@@ -41,7 +29,7 @@ def told(row: CellResult, before: Sequence[Profile], after: Sequence[Profile]) -
     if row.metric != INSTRUCTIONS or row.verdict != "improved" or not before or not after:
         return row
     found = []
-    for whom, takers in _TAKERS.items():
+    for whom, takers in TAKERS.items():
         old, new = max(spent(one, takers) for one in before), min(spent(one, takers) for one in after)
         if new - old >= _LEAST and new >= _TIMES * old:
             found.append(whom)

@@ -28,6 +28,8 @@ def seeds(*cost: int, name: str = "__call_rcu_common") -> list[Profile]:
         (seeds(0, 0), seeds(60, 61), ("callbacks of RCU",)),
         (seeds(60, 60), seeds(120, 122, name="kvfree_call_rcu"), ("kfree_rcu()",)),  # of other objects, or of more
         (seeds(0, 0), seeds(90, 90, name="__queue_work"), ("a work queue",)),
+        (seeds(0, 0), seeds(80, 80, name="mod_timer"), ("a timer",)),
+        (seeds(90, 90, name="__mod_timer"), seeds(90, 90, name="mod_timer"), None),  # inlined into another
         (seeds(60, 60), seeds(60, 60, name="call_rcu"), None),  # another name
         (seeds(60, 60), seeds(70, 70), None),  # another compiler
         (seeds(0, 60), seeds(60, 60), None),  # a chance of the seed
