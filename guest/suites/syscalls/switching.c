@@ -130,8 +130,8 @@ CASE(eventfd_pingpong, "eventfd(2): wake another process, be woken by it")
 {
 	uint64_t one = 1;
 
-	OK(write(fd, &one, sizeof(one)));
-	OK(read(other, &one, sizeof(one)));
+	EXPECT(write(fd, &one, sizeof(one)) == sizeof(one));
+	EXPECT(read(other, &one, sizeof(one)) == sizeof(one));
 }
 
 OPS(eventfd_pingpong, 32)

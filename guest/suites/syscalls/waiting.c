@@ -92,8 +92,8 @@ CASE(eventfd, "eventfd(2): add to the counter, read it back")
 {
 	uint64_t value = 1;
 
-	OK(write(fd, &value, sizeof(value)));
-	OK(read(fd, &value, sizeof(value)));
+	EXPECT(write(fd, &value, sizeof(value)) == sizeof(value));
+	EXPECT(read(fd, &value, sizeof(value)) == sizeof(value) && value == 1);
 }
 
 SETUP(eventfd)
