@@ -18,6 +18,7 @@ from kdelta.results.warnings import PutsOff
 from kdelta.verdict.work import INSTRUCTIONS
 
 _LEAST = 10.0  # instructions an operation: to hand one item over takes some 50 and more
+_LEAST_SHARE = 1e-5  # of all that an operation executes: long ones have ticks, which arm timers
 _TIMES = 1.5
 
 
@@ -28,9 +29,9 @@ def told(row: CellResult, before: Sequence[Profile], after: Sequence[Profile]) -
     """
     if row.metric != INSTRUCTIONS or row.verdict != "improved" or not before or not after:
         return row
-    found = []
+    found, least = [], max(_LEAST, _LEAST_SHARE * max(one.total[0] / one.ops for one in after))
     for whom, takers in TAKERS.items():
         old, new = max(spent(one, takers) for one in before), min(spent(one, takers) for one in after)
-        if new - old >= _LEAST and new >= _TIMES * old:
+        if new - old >= least and new >= _TIMES * old:
             found.append(whom)
     return replace(row, warnings=(*row.warnings, PutsOff(tuple(found)))) if found else row

@@ -22,6 +22,10 @@ def seeds(*cost: int, name: str = "__call_rcu_common") -> list[Profile]:
     return [replace(counts.profile(BUSY | ({name: one} if one else {})), ops=1) for one in cost]
 
 
+def long(found: list[Profile]) -> list[Profile]:
+    return [replace(one, total=(20_000_000, *one.total[1:])) for one in found]
+
+
 @pytest.mark.parametrize(
     ("before", "after", "wanted"),
     [
@@ -30,6 +34,7 @@ def seeds(*cost: int, name: str = "__call_rcu_common") -> list[Profile]:
         (seeds(0, 0), seeds(90, 90, name="__queue_work"), ("a work queue",)),
         (seeds(0, 0), seeds(80, 80, name="mod_timer"), ("a timer",)),
         (seeds(90, 90, name="__mod_timer"), seeds(90, 90, name="mod_timer"), None),  # inlined into another
+        (long(seeds(90, 90)), long(seeds(190, 190, name="mod_timer")), None),  # a tick more, of a long operation
         (seeds(60, 60), seeds(60, 60, name="call_rcu"), None),  # another name
         (seeds(60, 60), seeds(70, 70), None),  # another compiler
         (seeds(0, 60), seeds(60, 60), None),  # a chance of the seed
