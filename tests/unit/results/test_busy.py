@@ -7,6 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from kdelta.model import Profile
+from kdelta.report.headline import of_cells
 from kdelta.report.sentences import sentence
 from kdelta.results import busy
 from kdelta.results.warnings import BusyWaits
@@ -46,3 +47,9 @@ def test_the_note_says_that_they_are_a_time() -> None:
     said = sentence(BusyWaits(19862.0))
     assert said.startswith("operations wait longer in a loop that ends by the clock (udelay() and the like): +19862 of")
     assert sentence(BusyWaits(-80.0)).startswith("operations wait less long in a loop")
+
+
+def test_the_answer_says_so_too() -> None:
+    row = busy.told(ROW, seeds(0), seeds(19862))
+    told = of_cells([("a", row)], exact=True, unfinished=False).text
+    assert told.endswith("In 1 case part of the change is a loop that waits by the clock.")
