@@ -172,7 +172,7 @@ def busy_waits(w: of_results.BusyWaits) -> str:
     how = "longer" if w.instructions > 0 else "less long"
     return (
         f"operations wait {how} in a loop that ends by the clock (udelay() and the like): {w.instructions:+.0f} of the "
-        "instructions are a time, of 1 ns for each here, and on another CPU as long"
+        "instructions are a time, 1 ns each here; another CPU takes as long, with another number of them"
     )
 
 
