@@ -2,7 +2,7 @@
 """Who takes work that runs later, outside of what is counted: the kernel's functions by what they are.
 
 kernel/rcu/tree.c, srcutree.c and tasks.h, mm/slab_common.c and mm/slub.c (kfree_rcu()), kernel/workqueue.c, kthread.c,
-irq_work.c, softirq.c, kernel/time/timer.c and hrtimer.c.
+irq_work.c, softirq.c, kernel/time/timer.c.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ TAKERS = {
         "queue_rcu_work", "kthread_queue_work",
     ),
     "an interrupt's work": ("irq_work_queue", "__irq_work_queue_local", "__tasklet_schedule_common"),
-    # under each name of theirs: which one is inlined into another differs by compiler
+    # under each name of theirs: which one is inlined into another differs by compiler. Of hrtimers wakes come, as of
+    # nanosleep(2): that an operation waits is told by results/idling.py.
     "a timer": (
         "mod_timer", "__mod_timer", "mod_timer_pending", "timer_reduce", "add_timer", "add_timer_local",
-        "add_timer_global", "add_timer_on", "hrtimer_start_range_ns", "__hrtimer_start_range_ns",
+        "add_timer_global", "add_timer_on",
     ),
 }  # fmt: skip

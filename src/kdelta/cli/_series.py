@@ -44,6 +44,8 @@ def read(series: str, tree: str, suffix: str, *, each: bool = False) -> Series:
         UserError: no such file or range, no patch in it, or a base that is not in the tree.
         HostError: git is missing or fails.
     """
+    tree, comma, given = tree.partition(",")  # arch=arm64 and the like end the name of each kernel
+    suffix = f"{comma}{given}{suffix}"
     match = _RANGE.match(series)
     if match and not Path(series).exists():
         return _of_range(match[1], match[2], tree, suffix, each)

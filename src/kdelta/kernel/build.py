@@ -243,6 +243,7 @@ class Builder:
         total = FIRST_STEPS[self.tools.arch] if first else again
         if first and counted.exists() and (known := sandbox.read(counted)).isdecimal():
             total = int(known)
+        begun = sum(1 for _ in self.obj.rglob(".*.o.cmd")) if first else 0  # by a build that was interrupted
         started, done = self._clock(), 0
 
         def on_line(line: str) -> None:
@@ -250,15 +251,15 @@ class Builder:
             if match := _STEP.match(line):
                 done += 1
                 if total:
-                    progress.step(f"building {title}", done, max(total, done))
+                    progress.step(f"building {title}", begun + done, max(total, begun + done))
                 else:
                     elapsed_s = self._clock() - started
                     progress.step(f"building {title}: {match[1]} {match[2]}, {elapsed_s:.0f} s", done)
 
-        progress.step(f"building {title}", 0, total or None)
+        progress.step(f"building {title}", begun, max(total, begun) or None)
         self.make([f"-j{self.jobs}", "LOCALVERSION=", TARGETS[self.tools.arch]], log, on_line)
         if first:
-            sandbox.write(counted, str(done))
+            sandbox.write(counted, str(begun + done))
         return done, self._clock() - started
 
     def build(

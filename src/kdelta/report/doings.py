@@ -159,10 +159,20 @@ def idles(w: of_results.Idles) -> str:
 
 
 def puts_off(w: of_results.PutsOff) -> str:
-    """That a gain may be a delay."""
+    """That a gain may be a delay, or that what is done later costs more."""
+    so = "part of the gain may be a delay" if w.gain else "it may cost more than the figure says"
     return (
         f"more is handed over to {' and '.join(w.to)} than on the baseline: what is done later may be in no count, so "
-        "part of the gain may be a delay (--timed of many operations tells)"
+        f"{so} (--timed of many operations tells)"
+    )
+
+
+def busy_waits(w: of_results.BusyWaits) -> str:
+    """That instructions of a loop which waits by a clock are a time."""
+    how = "longer" if w.instructions > 0 else "less long"
+    return (
+        f"operations wait {how} in a loop that ends by the clock (udelay() and the like): {w.instructions:+.0f} of the "
+        "instructions are a time, 1 ns each here; another CPU takes as long, with another number of them"
     )
 
 
@@ -191,5 +201,5 @@ def holds(w: of_traces.HoldUnclear) -> str:
 
 SENTENCES = (
     accounts, strings, other_calls, varies, printed, lacking, placed, same_kernel, folder_lacking, fewer_cpus, idles,
-    waited, deferred, meanwhile, puts_off,
+    waited, deferred, meanwhile, puts_off, busy_waits,
 )  # fmt: skip

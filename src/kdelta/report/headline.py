@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from kdelta.attribution.exact import TRANSFERS
 from kdelta.model import Because, CellResult, Culprit, Remark, Warn
 from kdelta.model.experiment import UNLIKE
+from kdelta.report import cautions
 from kdelta.report.brief import brief_of, quoted
 from kdelta.report.cause import at_same_calls, cause
 from kdelta.report.crossed import crossed
@@ -25,7 +26,7 @@ from kdelta.report.figures import absolute, change, count, effect
 from kdelta.report.tallies import Tally, in_cases, in_results, kind_of, of_case, tallied, told_once
 from kdelta.results.sweep import strings_of
 from kdelta.results.types import Sweep
-from kdelta.results.warnings import Carried, FewerCpus, Idles, PutsOff
+from kdelta.results.warnings import Carried, FewerCpus
 from kdelta.units import counted, finite, size
 from kdelta.verdict.warnings import Meanwhile, OtherCalls, Strings
 
@@ -113,8 +114,7 @@ class Headline(Struct, frozen=True, kw_only=True):
     failed: str = ""  # why no row has a figure on both sides
     sometimes: str = ""  # what a patched kernel did not come to its end in, if not always, where the baseline did
     console: str = ""  # what a patched kernel that failed said there, where several: with whose it was
-    waits: str = ""  # where operations wait as on the baseline they do not
-    delays: str = ""  # where a gain may be work that is done later
+    cautions: tuple[str, ...] = ()  # what figures do not say: of waits, of what is done later, of what grows
     unseen: str = ""  # what of a patch no case executed
     evened: Largest | None = None  # of what is the same in all, what changed most at as many system calls
     searched: str = ""  # the commit that a bisection came to
@@ -146,8 +146,7 @@ class Headline(Struct, frozen=True, kw_only=True):
             self.unequal,
             self.crossing,
             "" if self.hidden is None else self.hidden.text(single),
-            self.waits,
-            self.delays,
+            *self.cautions,
             self.failed,
             self.sometimes,
             self.console.rstrip(".!"),
@@ -259,24 +258,6 @@ def _hidden(rows: Sequence[tuple[str, CellResult]]) -> Hidden | None:
     return replace(largest(most), cases=len(found[most]))
 
 
-def _waits(cells: Sequence[CellResult]) -> str:
-    """In how many cases operations wait otherwise, more often first; "" where they do not."""
-    found = [warning for cell in cells for warning in cell.warnings if isinstance(warning, Idles)]
-    more, less = sum(one.more for one in found), sum(not one.more for one in found)
-    if not found:
-        return ""
-    words = ((more, "more often"), (less, "less often"))
-    told = " and ".join(f"{word} in {counted(count, 'case')}" for count, word in words if count)
-    return f"Operations wait {told}: for how long, counts do not tell"
-
-
-def _delays(cells: Sequence[CellResult]) -> str:
-    found = sum(isinstance(warning, PutsOff) for cell in cells for warning in cell.warnings)
-    return (
-        f"In {counted(found, 'case')} more is left to be done later: part of the gain may be a delay" if found else ""
-    )
-
-
 def unequal(warnings: Sequence[Warn]) -> str:
     """Which kernels did not bring up all CPUs of their guests, or were built by others: little compares then."""
     found = [f"{w.kernel} had {w.cpus} of {w.asked} CPUs" for w in warnings if isinstance(w, FewerCpus)]
@@ -343,8 +324,7 @@ def of_cells(
         evened=_evened((where(title, cell), cell) for title, cell in compared),
         hidden=_hidden([(where(title, cell, metric=False), cell) for title, cell in compared]),
         unseen=unseen,
-        waits=_waits([cell for _, cell in compared]),
-        delays=_delays([cell for _, cell in compared]),
+        cautions=cautions.of([cell for _, cell in compared]),
         failed=why_none(compared),
         sometimes=sometimes(compared),
         console=console(tallies, consoles or {}),

@@ -223,7 +223,25 @@ def _differing(before: Sequence[Profile], after: Sequence[Profile], *, endless: 
                 cut=endless and abs(calls - calls_after) < edges,
             )
         )
-    return sorted(found, key=lambda call: (-abs(call.extra), call.name))
+    renamed = _under_other_names(found, before, after)
+    return sorted((call for call in found if call.name not in renamed), key=lambda call: (-abs(call.extra), call.name))
+
+
+def _under_other_names(
+    differing: Sequence[_Call], before: Sequence[Profile], after: Sequence[Profile]
+) -> frozenset[str]:
+    """Calls that one side alone has, as often as the other side has others: the kernel has other functions for them.
+
+    A patch had getppid(2) come to sys_getpid(): no program made other calls. One that did, as the kernel refused
+    the first, made the refused ones besides.
+    """
+    gone = [call for call in differing if not call.after]
+    new = [call for call in differing if not call.before]
+    as_often = sorted(call.before for call in gone) == sorted(call.after for call in new)
+    refused = any(_per_op(before, name)[0] != _per_op(after, name)[0] for name in (UNNAMED, UNIMPLEMENTED))
+    if not as_often or refused or any(call.varies for call in (*gone, *new)):
+        return frozenset()
+    return frozenset(call.name for call in (*gone, *new))
 
 
 def _per_op(side: Sequence[Profile], name: str) -> tuple[float, float]:

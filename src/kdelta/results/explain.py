@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from kdelta.attribution import because, exact, line_labels, moved, profiles
 from kdelta.errors import UserError
 from kdelta.model import Because, CellResult, Experiment, FunctionDelta, Profile
-from kdelta.results import calls, deferred, definitions, idling, layout, placed, putting_off, waiting
+from kdelta.results import busy, calls, deferred, definitions, idling, layout, placed, putting_off, waiting
 from kdelta.results.warnings import Carried, NoNames
 from kdelta.store.rows import ProfileRow
 from kdelta.store.store import Store
@@ -193,7 +193,7 @@ class Explainer:
         if self._experiment.machine.smp > 1 or row.patched_label not in self._kernels:
             return found
         sides = self.sides(row)
-        return putting_off.told(idling.told(found, *sides), *sides)
+        return putting_off.told(busy.told(idling.told(found, *sides), *sides), *sides)
 
 
 def _most_of(deltas: Mapping[str, float]) -> str:

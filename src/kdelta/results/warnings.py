@@ -89,11 +89,19 @@ class Idles(Warn, frozen=True):
     grace: bool = False
 
 
+class BusyWaits(Warn, frozen=True):
+    """So many of the ``instructions`` that an operation has more, or fewer, pass the time in a loop by a clock."""
+
+    code: ClassVar[str] = "busy-waits"
+    instructions: float
+
+
 class PutsOff(Warn, frozen=True):
-    """Fewer instructions, of which more hand work over ``to`` what does it later."""
+    """More instructions hand work over ``to`` what does it later; ``gain``: in all they are fewer."""
 
     code: ClassVar[str] = "puts-off"
     to: tuple[str, ...]
+    gain: bool = True
 
 
 class Layout(Warn, frozen=True):

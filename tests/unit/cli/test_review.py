@@ -62,6 +62,16 @@ def test_mails_become_the_tree_without_and_with_them(
     assert "12.5% faster" in capsys.readouterr().out
 
 
+def test_the_options_of_a_tree_are_those_of_both_kernels(asked: Asked, tmp_path: Path) -> None:
+    series = tmp_path / "a series +1,x.mbox"
+    words = ["--tree", 'debian:6.12,arch=arm64,cmdline="init_on_alloc=0"', "--config", "X=y"]
+    assert run(["review", str(series), *words]) == 0
+    ((kernels, _),) = asked
+    base, patched = (parse_kernel(text) for text in kernels)
+    assert (len(base.patches), len(patched.patches)) == (0, 1)
+    assert {(one.arch, one.cmdline, one.config) for one in (base, patched)} == {("arm64", "init_on_alloc=0", "X=y")}
+
+
 def test_a_program_behind_the_series_is_measured_beside_the_chosen_cases(asked: Asked, tmp_path: Path) -> None:
     series = tmp_path / "a series +1,x.mbox"
     words = ["--env", "A=1", "--env", "B=2", "--setup", "make x", "--", "./bench", "--fast", "1"]

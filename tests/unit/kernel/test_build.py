@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -196,3 +197,25 @@ def test_a_word_that_is_no_file_may_be_meant_as_an_option(word: str) -> None:
         config_fragment.check(word)
     with pytest.raises(UserError, match=r"cannot be read \(No such file or directory\)$"):
         config_fragment.check("no/such.config")
+
+
+def test_a_build_that_goes_on_says_how_much_of_all_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that was interrupted at 822 of 1527 began with 0 of 1527 again, and "about 67 min left" were 30."""
+    tools = Toolchain(arch="arm64", prefix="", ccache=False, title="gcc", id="x")
+    builder = build.Builder(tmp_path / "src", tmp_path / "obj", tools, cache=tmp_path, jobs=1)
+    for index in range(822):
+        (builder.obj / f"fs/.{index}.o.cmd").parent.mkdir(parents=True, exist_ok=True)
+        (builder.obj / f"fs/.{index}.o.cmd").touch()
+    told: list[tuple[int | None, int | None]] = []
+
+    class Said(Quiet):
+        def step(self, text: str, done: int | None = None, total: int | None = None) -> None:
+            told.append((done, total))
+
+    def make(_: object, __: Path, on_line: Callable[[str], None]) -> None:
+        on_line("  CC      fs/pipe.o\n")
+        (builder.obj / "vmlinux").touch()
+
+    monkeypatch.setattr(builder, "make", make)
+    assert builder.compile("t", tmp_path / "log", Said())[0] == 1
+    assert told == [(822, 1527), (823, 1527)]

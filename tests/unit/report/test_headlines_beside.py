@@ -11,7 +11,7 @@ from kdelta.model.experiment import UNLIKE
 from kdelta.report import terminal
 from kdelta.report.headline import of_cells, of_sweeps
 from kdelta.report.view import build
-from kdelta.results.warnings import Carried, FewerCpus
+from kdelta.results.warnings import Carried, FewerCpus, Grows
 from kdelta.verdict.warnings import Strings
 from unit.report.report_samples import cell, exact
 from unit.report.sweep_samples import sweep
@@ -86,3 +86,22 @@ def test_what_is_undecided_is_asked_on_the_side_of_its_interval(
         unit="instructions/op",
     )
     assert f"whether {one.patched_label} executes {word} instructions" in of_cells([("pipe", one)], True, False).text
+
+
+@pytest.mark.parametrize(
+    ("growing", "told"),
+    [
+        (["6.9"], True),
+        (["6.8", "6.9"], False),  # so does the baseline: it is the case
+        (["6.8"], False),
+    ],
+)
+def test_a_patched_kernel_that_does_more_each_time_is_told(growing: list[str], told: bool) -> None:
+    """A patch that walks a list of all calls before was +330 %, which hangs on how often the case ran."""
+    grows = Grows(tuple((label, 18.2) for label in growing))
+    row = cell(
+        "uname", metric="instructions", verdict="regressed", effect_percent=330.0, warnings=(grows,),
+        baseline_label="6.8", patched_label="6.9",
+    )  # fmt: skip
+    answer = of_cells([("uname", row)], exact=True, unfinished=False).text
+    assert answer.endswith("In 1 case each repetition costs more than the one before.") == told

@@ -118,6 +118,18 @@ def test_without_system_calls_by_name_a_row_stays_as_it_is() -> None:
     assert calls.held(row(2030, 2060), side(FEW), side(FEW)) == row(2030, 2060)
 
 
+def test_a_call_for_which_the_kernel_has_another_function_is_the_same_call() -> None:
+    """A patch renamed sys_newuname(), or had getppid(2) come to sys_getpid(): +24 % "would be 0.00 %"."""
+    before = {**FEW, "getppid": (3, 600), "uname": (1, 300)}
+    after = {**FEW, "getpid": (3, 500), "uname2": (1, 381)}
+    assert calls.held(row(2930, 2911), side(before, before), side(after, after)) == row(2930, 2911)
+    (warning,) = calls.held(row(2930, 5000), side(before), side({**after, "access": (80, 3000)})).warnings
+    assert isinstance(warning, OtherCalls) and [name for name, *_ in warning.calls] == ["access"]
+    once = {**after, "getpid": (2, 400)}
+    (warning,) = calls.held(row(2930, 2311), side(before), side(once)).warnings  # less often: it is another one
+    assert isinstance(warning, OtherCalls) and len(warning.calls) == 4
+
+
 def test_one_call_that_varies_says_that_all_hang_on_time() -> None:
     """stress-ng pthread: futex(2) was as often under each of five seeds, and rt_sigpending(2) 2.3 or 2.4 times."""
     after = {**FEW, "access": (100, 5000), "a": (3, 90), "b": (3, 60), "c": (3, 30), "futex": (1, 9)}

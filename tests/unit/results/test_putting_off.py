@@ -7,6 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from kdelta.model import Profile
+from kdelta.model.nouns import Word
 from kdelta.report.headline import of_cells
 from kdelta.report.sentences import sentence
 from kdelta.results import putting_off
@@ -51,9 +52,18 @@ def test_a_gain_that_hands_work_over_is_told_so(
     assert [one.to for one in told.warnings if isinstance(one, PutsOff)] == ([wanted] if wanted else [])
 
 
-def test_what_is_no_gain_and_no_count_of_instructions_says_nothing() -> None:
-    for row in (replace(ROW, metric="locked"), replace(ROW, verdict="regressed"), replace(ROW, verdict="same")):
+def test_what_is_undecided_or_no_count_of_instructions_says_nothing() -> None:
+    for row in (replace(ROW, metric="locked"), replace(ROW, verdict="inconclusive")):
         assert putting_off.told(row, seeds(0), seeds(60)) == row
+
+
+@pytest.mark.parametrize("verdict", ["same", "regressed"])
+def test_where_it_is_no_gain_it_may_cost_more_than_is_told(verdict: Word) -> None:
+    row = putting_off.told(replace(ROW, verdict=verdict), seeds(0), seeds(60, name="__mod_timer"))
+    assert row.warnings == (PutsOff(("a timer",), gain=False),)
+    assert "so it may cost more than the figure says (" in sentence(row.warnings[0])
+    answer = of_cells([("a", row)], exact=True, unfinished=False).text
+    assert ("more is left to be done later: it may cost more than is told." in answer) == (verdict == "same")
 
 
 def test_the_answer_says_so_too() -> None:
