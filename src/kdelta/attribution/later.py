@@ -12,8 +12,8 @@ TO_RCU = (
     "call_rcu_tasks_generic",
 )  # fmt: skip
 TAKERS = {
-    "callbacks of RCU": TO_RCU,
-    "kfree_rcu()": ("kvfree_call_rcu", "kfree_call_rcu", "__kfree_rcu_sheaf"),
+    # kfree_rcu() with them: 7.3 frees so what 6.12 gave to call_rcu(), as nodes of maple trees
+    "callbacks of RCU": (*TO_RCU, "kvfree_call_rcu", "kfree_call_rcu", "__kfree_rcu_sheaf"),
     "a work queue": (
         "queue_work_on", "__queue_work", "queue_delayed_work_on", "__queue_delayed_work", "mod_delayed_work_on",
         "queue_rcu_work", "kthread_queue_work",

@@ -31,7 +31,8 @@ def long(found: list[Profile]) -> list[Profile]:
     ("before", "after", "wanted"),
     [
         (seeds(0, 0), seeds(60, 61), ("callbacks of RCU",)),
-        (seeds(60, 60), seeds(120, 122, name="kvfree_call_rcu"), ("kfree_rcu()",)),  # of other objects, or of more
+        (seeds(60, 60), seeds(120, 122, name="kvfree_call_rcu"), ("callbacks of RCU",)),
+        (seeds(90, 90), seeds(104, 104, name="kvfree_call_rcu"), None),  # as many, by another function
         (seeds(0, 0), seeds(90, 90, name="__queue_work"), ("a work queue",)),
         (seeds(0, 0), seeds(80, 80, name="mod_timer"), ("a timer",)),
         (seeds(90, 90, name="__mod_timer"), seeds(90, 90, name="mod_timer"), None),  # inlined into another
