@@ -10,13 +10,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kdelta.model import Annotations, Beside, Looked, Unreached
-from kdelta.model.experiment import is_new
+from kdelta.model.experiment import is_boot_only, is_new
 from kdelta.units import counted
 
 _CALL = re.compile(r"__(?:x64|arm64|do|se)_sys_")
 _SHOWN = 12  # names in a line; the JSON result has all
 _BY_POINTER = ("used by pointer", "its address is taken")  # in the title of a change (attribution/changes.py)
-_BOOT_ONLY = "boot only"  # there, too
 _OF_PROGRAMS = "(the vDSO,"  # there, too
 _NOTHING = ": there is nothing to measure"
 UNTOUCHED = "none of its changed instructions ran"
@@ -59,11 +58,6 @@ def _alone(looked: Looked) -> str:
     return " on one CPU" if looked.cpus > 1 else ""
 
 
-def at_boot(name: str) -> bool:
-    """Whether the title of a change says that the kernel's start alone executes it."""
-    return _BOOT_ONLY in name.partition(" (")[2]
-
-
 def may_set(looked: Looked) -> str:
     """What is to be said of what runs at boot; cases are named by way of one that was not measured."""
     measured = " ".join((*looked.cases, *looked.controls, *looked.given))
@@ -75,7 +69,7 @@ def may_set(looked: Looked) -> str:
 def _sets(looked: Looked) -> str:
     """The same behind what no case executes: a sentence of its own."""
     said = may_set(looked)
-    return f". {said[0].upper()}{said[1:]}" if any(at_boot(one.name) for one in looked.unreached) else ""
+    return f". {said[0].upper()}{said[1:]}" if any(is_boot_only(one.name) for one in looked.unreached) else ""
 
 
 def _program(looked: Looked) -> str:
@@ -176,7 +170,7 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
     if looked.unreached:
         said = _names([_unreached(one) for one in looked.unreached])
         who = f"no {'mapped ' if looked.no_time else ''}case {_executes(looked)} it{_alone(looked)} in its operations"
-        elsewhere = looked.measured and not looked.given and not all(at_boot(one.name) for one in looked.unreached)
+        elsewhere = looked.measured and not looked.given and not all(is_boot_only(one.name) for one in looked.unreached)
         may = f". {_program(looked)}" if elsewhere else ""
         lines.append(f"NOT LOOKED AT, {who} ({len(looked.unreached)} of {looked.differ}): {said}{may}{_sets(looked)}.")
     if looked.untouched:
@@ -194,7 +188,7 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
         lines.append(f"NOT LOOKED AT, no time to map {left} ({again}): {_names(looked.no_time, _SHOWN_MISSING)}.")
     if looked.measured:
         lines.append(f"Looked at: {_names(looked.measured)}; by {_by(looked)}.")
-        if any(map(at_boot, looked.measured)):
+        if any(map(is_boot_only, looked.measured)):
             lines.append(f"{USED}.")
         if looked.partly:
             shares = [f"{name} {ran} of {of}" for name, (ran, of) in looked.partly.items()]
