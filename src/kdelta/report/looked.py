@@ -16,6 +16,7 @@ from kdelta.units import counted
 _CALL = re.compile(r"__(?:x64|arm64|do|se)_sys_")
 _SHOWN = 12  # names in a line; the JSON result has all
 _BY_POINTER = ("used by pointer", "its address is taken")  # in the title of a change (attribution/changes.py)
+_NAMESAKES = "functions of this name"  # there, too
 _OF_PROGRAMS = "(the vDSO,"  # there, too
 _NOTHING = ": there is nothing to measure"
 UNTOUCHED = "none of its changed instructions ran"
@@ -188,6 +189,8 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
         lines.append(f"NOT LOOKED AT, no time to map {left} ({again}): {_names(looked.no_time, _SHOWN_MISSING)}.")
     if looked.measured:
         lines.append(f"Looked at: {_names(looked.measured)}; by {_by(looked)}.")
+        if shared := _shared(looked):
+            lines.append(f"{shared}.")
         if any(map(is_boot_only, looked.measured)):
             lines.append(f"{USED}.")
         if looked.partly:
@@ -260,11 +263,19 @@ def unseen(looked: Looked | None) -> str:
     hardly = [name for name, (ran, of) in looked.partly.items() if 2 * ran < of]
     parts = (
         _missed(looked),
+        _shared(looked),
         f"Most of what differs in {_names(hardly, _SHOWN_MISSING)} did not run" if hardly else "",
         f"This config does not build {_names(_left_out(looked), _SHOWN_MISSING)}" if _left_out(looked) else "",
         f"{_kept(looked)[0].upper()}{_kept(looked)[1:]}" if looked.defaults and looked.differ else "",
     )
     return ". ".join(filter(None, parts))
+
+
+def _shared(looked: Looked) -> str:
+    """That a name that is counted is that of several functions, of which not all differ."""
+    names = [name.partition(" (")[0] for name in looked.measured if _NAMESAKES in name]
+    which = f"Several functions are named {_names(names, _SHOWN_MISSING)}"
+    return f"{which}: whether what ran is one that differs is not told" if names else ""
 
 
 def _missed(looked: Looked) -> str:
