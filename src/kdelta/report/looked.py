@@ -199,13 +199,13 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
     elif looked.differ and not looked.untouched:
         by = f" (by the atlas of {looked.atlas}; kdelta reach KERNEL maps this very kernel)" if looked.atlas else ""
         mapped = f"{looked.candidates - len(looked.no_time)}{' mapped' if looked.no_time else ''}"
-        who = f"None of {mapped} cases {_executes(looked)}{_alone(looked)} anything that differs"
+        who = f"None of {mapped} cases {_executes(looked)} in its operations{_alone(looked)} anything that differs"
         if looked.given:
             lines.append(f"{who}{by}; what you named is measured all the same: {_names(looked.given)}.")
         elif looked.controls:
             lines.append(f"{who}{by}.")
         else:
-            lines.append(f"{who}{by}: nothing was measured. {_program(looked)}.")
+            lines.append(f"{who}{by}; what they set up before is not seen: nothing was measured. {_program(looked)}.")
     lines += _tried("Chosen for a knob, with which", looked.by_knob)
     lines += _tried("Chosen for another way through it, on which", looked.other_ways)
     there = [f"{case} ({_names(names, _SHOWN_MISSING)})" for case, names in looked.in_memcg.items() if names]
@@ -248,7 +248,9 @@ def nothing(looked: Looked | None) -> str:
     names = _names([one.name for one in looked.unreached], _SHOWN_MISSING)
     mapped = "mapped " if looked.no_time else ""
     sets = _sets(looked) + (f". {UNBOOTED}" if _sets(looked) else "")
-    return f"Nothing was measured: no {mapped}case {_executes(looked)} {names or 'anything that differs'}{sets}"
+    what = names or "anything that differs"
+    within = "" if all(is_boot_only(one.name) for one in looked.unreached) else " in its operations"
+    return f"Nothing was measured: no {mapped}case {_executes(looked)} {what}{within}{sets}"
 
 
 def not_spoken_of(looked: Looked | None) -> int:
