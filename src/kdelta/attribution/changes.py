@@ -9,6 +9,7 @@ which a function leads (a format, a message), that is the function's change.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Literal
 
@@ -17,7 +18,7 @@ from msgspec.structs import replace
 
 from kdelta.attribution import alternatives, copied, data, texts
 from kdelta.attribution.code import CodeDiff
-from kdelta.attribution.disassembly import Image
+from kdelta.attribution.disassembly import Function, Image
 from kdelta.attribution.later import TO_RCU
 
 _WHOLE_SHARE = 0.05  # of all functions: so many differ through a header or an option, not where a patch was written
@@ -26,6 +27,7 @@ _WHOLE_COUNT = 200  # and these are few enough to be told one by one
 _DEEPEST = 3  # tables in tables
 _TOLD = 2  # functions in a title
 _FEW_CHANGES = 100  # of more than so many it is not told who hands them to RCU
+NAMESAKES = "functions of this name"
 LATER = "it may run later, outside of what is counted"
 _KINDS = {
     "patched": "patched at boot",
@@ -52,6 +54,8 @@ class Change(Struct, frozen=True, kw_only=True):
     ``handed_on``: who has a pointer to it may use what differs, and is not among the hosts.
     ``taken_in``: whose code takes the address of a new function that nothing calls by name: call_rcu(), a work; of one
     that is not new, whose code hands it to call_rcu().
+    ``namesakes``: how many of how many functions of this name differ, where not all of them do: cases that execute it
+    may execute another one.
     """
 
     name: str
@@ -61,6 +65,7 @@ class Change(Struct, frozen=True, kw_only=True):
     sets: tuple[str, ...] = ()
     handed_on: bool = False
     taken_in: tuple[str, ...] = ()
+    namesakes: tuple[int, int] = (0, 0)
 
     @property
     def in_no_case(self) -> bool:
@@ -81,6 +86,7 @@ class Change(Struct, frozen=True, kw_only=True):
         by_pointer = "used by pointer" + (" alone" if alone else "")
         words += [by_pointer] if alone or self.handed_on else ["boot only"] if self.boot_only else []
         words += [f"may set {_few(self.sets)}"] if self.sets else []
+        words += [f"{self.namesakes[0]} of {self.namesakes[1]} {NAMESAKES}"] if self.namesakes[1] else []
         words += [f"its address is taken in {_few(self.taken_in)}: {LATER}"] if self.taken_in else []
         return f"{self.name} ({', '.join(words)})" if words else self.name
 
@@ -214,8 +220,27 @@ def _boots(image: Image, function: str) -> bool:
 
 def _function(name: str, before: Image, after: Image, callers: Callable[[str], Iterable[str]]) -> Change:
     if name in before.sources:
-        return Change(name=name, kind="code" if name in after.sources else "gone", hosts=(_own(before, name),))
+        if name not in after.sources:
+            return Change(name=name, kind="gone", hosts=(_own(before, name),))
+        hosts = (_own(before, name),)
+        return Change(name=name, kind="code", hosts=hosts, namesakes=_namesakes(name, before, after))
     return Change(name=name, kind="new", hosts=_hosts(name, before, callers))
+
+
+def _namesakes(name: str, before: Image, after: Image) -> tuple[int, int]:
+    """Of how many functions of one name how many differ: static ones of several files; (0, 0) where all do."""
+    was, now = ([_texts_of(image, part) for part in _whole(image, name)] for image in (before, after))
+    differing = sum((Counter(now) - Counter(was)).values())
+    return (differing, len(now)) if len(was) == len(now) > differing > 0 else (0, 0)
+
+
+def _whole(image: Image, name: str) -> list[Function]:
+    """The functions whose symbol is ``name``, without what the compiler split off."""
+    return [part for part in image.sources[name] if part.name.partition("#")[0] == name]
+
+
+def _texts_of(image: Image, part: Function) -> tuple[str, ...]:
+    return tuple(one.text for one in image.instructions(part))
 
 
 def _patched(before: Image, after: Image, diff: CodeDiff) -> list[Change]:

@@ -19,7 +19,7 @@ from kdelta.kernel.products import Built
 from kdelta.kernel.sources import parse_kernel
 from kdelta.kernel.spelling import fold
 from kdelta.model import Experiment, Kernel, Profile, Progress, Remark, plans
-from kdelta.model.experiment import UNLIKE, is_new
+from kdelta.model.experiment import UNLIKE, is_boot_only, is_new
 from kdelta.store.rows import ProfileRow
 from kdelta.store.store import Store
 
@@ -217,9 +217,8 @@ def note_untouched(store: Store, experiment: Experiment) -> Experiment:
     """
     known = store.experiment(experiment.id)
     looked, names = known.annotations.looked, watched(known)
-    new = (
-        {title: _function(title) for title in (*looked.measured, *looked.untouched) if is_new(title)} if looked else {}
-    )
+    titles = (*looked.measured, *looked.untouched) if looked else ()
+    new = {title: _function(title) for title in titles if is_new(title) and not is_boot_only(title)}
     if looked is None or not (names or new) or known.mode != "exact":
         return experiment
     rows = [row for case in range(len(known.cases)) for row in store.profiles(experiment.id, case) if row.kernel]

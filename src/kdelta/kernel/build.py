@@ -6,6 +6,7 @@ Reproducible as in the kernel's Documentation/kbuild/reproducible-builds.rst: fi
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
@@ -13,7 +14,7 @@ import signal
 import subprocess
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from pathlib import Path
 
 from msgspec import Struct
@@ -339,27 +340,39 @@ def not_built(obj: Path, src_name: str, paths: Iterable[str], current: Callable[
     ``src_name`` is the name of the directory of the source, as the compiler was told it.
     """
 
-    def included(path: str) -> bool:  # as kernel/sched/build_policy.c does
-        made_of = (obj / path.partition("/")[0]).rglob(".*.o.cmd")
-        named = re.compile(rf"/{re.escape(f'{src_name}/{path}')}\s")
-        return any(named.search(sandbox.read(one)) and current(_object_of(one), path) for one in made_of)
-
     ours = [path for path in paths if not path.startswith(("tools/", "samples/"))]
-    unused = _unused(obj, src_name, [path for path in ours if path.endswith(".h")])
+    missing = {one for one in ours if one.endswith((".c", ".S")) and not current((obj / one).with_suffix(".o"), one)}
+    missing -= _included(obj, src_name, missing, current)
+    missing |= _unused(obj, src_name, [path for path in ours if path.endswith(".h")])
+    return [path for path in ours if path in missing]
 
-    def made(path: str) -> bool:
-        return current((obj / path).with_suffix(".o"), path) or included(path)
 
-    return [path for path in ours if path in unused or (path.endswith((".c", ".S")) and not made(path))]
+def _included(obj: Path, src_name: str, sources: Set[str], current: Callable[[Path, str], bool]) -> frozenset[str]:
+    """Of ``sources`` those that another one includes, as kernel/sched/build_policy.c does, also of another directory:
+
+    arch/x86/entry/vdso/ has lib/vdso/gettimeofday.c.
+    """
+    named = re.compile(rf"(?=/{re.escape(src_name)}/(\S+))")
+    found: set[str] = set()
+    for told, text in _told(obj, ".o.cmd") if sources else ():
+        found |= {path for path in sources & set(named.findall(text)) if current(_object_of(told), path)}
+    return frozenset(found)
+
+
+def _told(obj: Path, suffix: str) -> Iterator[tuple[Path, str]]:
+    """What Kbuild keeps of each thing that it made; another build in ``obj`` may take it away meanwhile."""
+    for folder, _, names in os.walk(obj):
+        for path in (Path(folder) / name for name in names if name.startswith(".") and name.endswith(suffix)):
+            with contextlib.suppress(FileNotFoundError):
+                yield path, sandbox.read(path)
 
 
 def _unused(obj: Path, src_name: str, headers: Sequence[str]) -> frozenset[str]:
     """Of ``headers`` those that nothing in ``obj`` was made of."""
     left = set(headers)
-    for told in obj.rglob(".*.cmd") if left else ():
+    for _, text in _told(obj, ".cmd") if left else ():
         if not left:
             break
-        text = sandbox.read(told)
         left -= {path for path in left if re.search(rf"/{re.escape(f'{src_name}/{path}')}\s", text)}
     return frozenset(left)
 

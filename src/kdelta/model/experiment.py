@@ -115,6 +115,11 @@ def is_new(title: str) -> bool:
     return title.partition(" (")[2].startswith("new")
 
 
+def is_boot_only(title: str) -> bool:
+    """Whether the title of a change says that the kernel's start alone executes it: no case does, ever."""
+    return "boot only" in title.partition(" (")[2]
+
+
 class Location(Struct, frozen=True, kw_only=True):
     """The first line that a change has in a function; ``function`` is "" where it lies outside of all."""
 

@@ -188,9 +188,9 @@ def accounts(w: of_verdicts.MixedAccounts) -> str:
 
 def strings(w: of_verdicts.Strings | of_results.StepStrings) -> str:
     """A change by what string instructions move."""
-    return (
-        f"string instructions count once, whatever they move; with one for each 8 bytes: {percent(w.per_word_percent)}"
-    )
+    whose = f", most of it in {w.function}" if isinstance(w, of_verdicts.Strings) and w.function else ""
+    each = percent(w.per_word_percent)
+    return f"string instructions count once, whatever they move; with one for each 8 bytes: {each}{whose}"
 
 
 def holds(w: of_traces.HoldUnclear) -> str:

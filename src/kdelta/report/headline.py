@@ -59,6 +59,7 @@ class Largest(Struct, frozen=True, kw_only=True):
     cause: str = ""
     same_calls: str = ""
     strings: float | None = None
+    mover: str = ""  # whose these are
     beside: float | None = None
 
     @property
@@ -66,7 +67,8 @@ class Largest(Struct, frozen=True, kw_only=True):
         """``-29.56 %, because step_into and walk_component are gone (-404)``."""
         told = change(self.percent, 0.0, self.now, called=True) + (f" ({self.figures})" if self.figures else "")
         if self.strings is not None:
-            told += f" ({effect(self.strings)} with string instructions by what they move)"
+            whose = f", most of it in {self.mover}" if self.mover else ""
+            told += f" ({effect(self.strings)} with string instructions by what they move{whose})"
         if self.same_calls:
             return f"{told}, at as many system calls {self.same_calls}"
         if self.beside is not None:
@@ -214,6 +216,7 @@ def _largest(found: Iterable[_Changed]) -> Largest | None:
         cause=told,
         same_calls=at_same_calls(one.warnings),
         strings=one.strings,
+        mover=next((w.function for w in one.warnings if isinstance(w, Strings)), ""),
         beside=next((w.left_percent for w in one.warnings if isinstance(w, Meanwhile)), None),
     )
 

@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kdelta.model import Annotations, Beside, Looked, Unreached
-from kdelta.model.experiment import is_new
+from kdelta.model.experiment import is_boot_only, is_new
 from kdelta.units import counted
 
 _CALL = re.compile(r"__(?:x64|arm64|do|se)_sys_")
 _SHOWN = 12  # names in a line; the JSON result has all
 _BY_POINTER = ("used by pointer", "its address is taken")  # in the title of a change (attribution/changes.py)
-_BOOT_ONLY = "boot only"  # there, too
+_NAMESAKES = "functions of this name"  # there, too
 _OF_PROGRAMS = "(the vDSO,"  # there, too
 _NOTHING = ": there is nothing to measure"
 UNTOUCHED = "none of its changed instructions ran"
@@ -59,11 +59,6 @@ def _alone(looked: Looked) -> str:
     return " on one CPU" if looked.cpus > 1 else ""
 
 
-def at_boot(name: str) -> bool:
-    """Whether the title of a change says that the kernel's start alone executes it."""
-    return _BOOT_ONLY in name.partition(" (")[2]
-
-
 def may_set(looked: Looked) -> str:
     """What is to be said of what runs at boot; cases are named by way of one that was not measured."""
     measured = " ".join((*looked.cases, *looked.controls, *looked.given))
@@ -75,7 +70,7 @@ def may_set(looked: Looked) -> str:
 def _sets(looked: Looked) -> str:
     """The same behind what no case executes: a sentence of its own."""
     said = may_set(looked)
-    return f". {said[0].upper()}{said[1:]}" if any(at_boot(one.name) for one in looked.unreached) else ""
+    return f". {said[0].upper()}{said[1:]}" if any(is_boot_only(one.name) for one in looked.unreached) else ""
 
 
 def _program(looked: Looked) -> str:
@@ -176,7 +171,7 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
     if looked.unreached:
         said = _names([_unreached(one) for one in looked.unreached])
         who = f"no {'mapped ' if looked.no_time else ''}case {_executes(looked)} it{_alone(looked)} in its operations"
-        elsewhere = looked.measured and not looked.given and not all(at_boot(one.name) for one in looked.unreached)
+        elsewhere = looked.measured and not looked.given and not all(is_boot_only(one.name) for one in looked.unreached)
         may = f". {_program(looked)}" if elsewhere else ""
         lines.append(f"NOT LOOKED AT, {who} ({len(looked.unreached)} of {looked.differ}): {said}{may}{_sets(looked)}.")
     if looked.untouched:
@@ -194,7 +189,9 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
         lines.append(f"NOT LOOKED AT, no time to map {left} ({again}): {_names(looked.no_time, _SHOWN_MISSING)}.")
     if looked.measured:
         lines.append(f"Looked at: {_names(looked.measured)}; by {_by(looked)}.")
-        if any(map(at_boot, looked.measured)):
+        if shared := _shared(looked):
+            lines.append(f"{shared}.")
+        if any(map(is_boot_only, looked.measured)):
             lines.append(f"{USED}.")
         if looked.partly:
             shares = [f"{name} {ran} of {of}" for name, (ran, of) in looked.partly.items()]
@@ -202,13 +199,13 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
     elif looked.differ and not looked.untouched:
         by = f" (by the atlas of {looked.atlas}; kdelta reach KERNEL maps this very kernel)" if looked.atlas else ""
         mapped = f"{looked.candidates - len(looked.no_time)}{' mapped' if looked.no_time else ''}"
-        who = f"None of {mapped} cases {_executes(looked)}{_alone(looked)} anything that differs"
+        who = f"None of {mapped} cases {_executes(looked)} in its operations{_alone(looked)} anything that differs"
         if looked.given:
             lines.append(f"{who}{by}; what you named is measured all the same: {_names(looked.given)}.")
         elif looked.controls:
             lines.append(f"{who}{by}.")
         else:
-            lines.append(f"{who}{by}: nothing was measured. {_program(looked)}.")
+            lines.append(f"{who}{by}; what they set up before is not seen: nothing was measured. {_program(looked)}.")
     lines += _tried("Chosen for a knob, with which", looked.by_knob)
     lines += _tried("Chosen for another way through it, on which", looked.other_ways)
     there = [f"{case} ({_names(names, _SHOWN_MISSING)})" for case, names in looked.in_memcg.items() if names]
@@ -251,7 +248,9 @@ def nothing(looked: Looked | None) -> str:
     names = _names([one.name for one in looked.unreached], _SHOWN_MISSING)
     mapped = "mapped " if looked.no_time else ""
     sets = _sets(looked) + (f". {UNBOOTED}" if _sets(looked) else "")
-    return f"Nothing was measured: no {mapped}case {_executes(looked)} {names or 'anything that differs'}{sets}"
+    what = names or "anything that differs"
+    within = "" if all(is_boot_only(one.name) for one in looked.unreached) else " in its operations"
+    return f"Nothing was measured: no {mapped}case {_executes(looked)} {what}{within}{sets}"
 
 
 def not_spoken_of(looked: Looked | None) -> int:
@@ -266,11 +265,19 @@ def unseen(looked: Looked | None) -> str:
     hardly = [name for name, (ran, of) in looked.partly.items() if 2 * ran < of]
     parts = (
         _missed(looked),
+        _shared(looked),
         f"Most of what differs in {_names(hardly, _SHOWN_MISSING)} did not run" if hardly else "",
         f"This config does not build {_names(_left_out(looked), _SHOWN_MISSING)}" if _left_out(looked) else "",
         f"{_kept(looked)[0].upper()}{_kept(looked)[1:]}" if looked.defaults and looked.differ else "",
     )
     return ". ".join(filter(None, parts))
+
+
+def _shared(looked: Looked) -> str:
+    """That a name that is counted is that of several functions, of which not all differ."""
+    names = [name.partition(" (")[0] for name in looked.measured if _NAMESAKES in name]
+    which = f"Several functions are named {_names(names, _SHOWN_MISSING)}"
+    return f"{which}: whether what ran is one that differs is not told" if names else ""
 
 
 def _missed(looked: Looked) -> str:

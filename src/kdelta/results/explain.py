@@ -16,7 +16,7 @@ from kdelta.results import busy, calls, deferred, definitions, idling, layout, p
 from kdelta.results.warnings import Carried, NoNames
 from kdelta.store.rows import ProfileRow
 from kdelta.store.store import Store
-from kdelta.verdict.warnings import Deferred, MixedCalls
+from kdelta.verdict.warnings import Deferred, MixedCalls, Strings
 
 _CAUSED = ("instructions", exact.TRANSFERS)  # metrics
 BECAUSE_KEPT = 12  # functions in the JSON result; `kdelta why` has all
@@ -187,9 +187,21 @@ class Explainer:
         told = (named(w) if isinstance(w, Carried) else w for w in found.warnings)
         return replace(found, warnings=tuple(told))
 
+    def _name_mover(self, row: CellResult) -> CellResult:
+        """The ``row``; a warning that string instructions move much more, or less, names whose they are."""
+        if row.patched_label not in self._kernels or not any(isinstance(warning, Strings) for warning in row.warnings):
+            return row
+        sides = self.sides(row)
+        if not all(sides):
+            return row
+        old, new = (profiles.column(profiles.median_profile(side), "rep_bytes") for side in sides)
+        most = _most_of({name: new.get(name, 0.0) - old.get(name, 0.0) for name in old | new})
+        told = (replace(w, function=most) if isinstance(w, Strings) else w for w in row.warnings)
+        return replace(row, warnings=tuple(told))
+
     def explained(self, row: CellResult) -> CellResult:
         """The finished ``row`` with the functions that account for it, and for what carries its effect."""
-        found = self._name_carrier(self._explain(row))
+        found = self._name_mover(self._name_carrier(self._explain(row)))
         if self._experiment.machine.smp > 1 or row.patched_label not in self._kernels:
             return found
         sides = self.sides(row)

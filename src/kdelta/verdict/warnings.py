@@ -147,10 +147,14 @@ class MixedAccounts(Warn, frozen=True):
 
 
 class Strings(Warn, frozen=True):
-    """String instructions moved so much more, or less, that REP counted per 8 bytes says a multiple of the change."""
+    """String instructions moved so much more, or less, that REP counted per 8 bytes says a multiple of the change.
+
+    ``function``: whose they are, "" where that is not known, or no single one's.
+    """
 
     code: ClassVar[str] = "strings"
     per_word_percent: float
+    function: str = ""
 
 
 Why = Literal["kernel", "seed", "interval"]

@@ -312,8 +312,11 @@ def test_a_function_of_which_nothing_that_changed_ran_was_not_looked_at(
 
 def test_a_new_function_that_no_case_called_was_not_looked_at(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """It counted through its caller: a path for large writes was "looked at" by cases that write little."""
-    names = ("host", "large (new)", "small (new)", "__do_sys_null (new)", "rare.part (new, used by pointer alone)")
-    looked = Looked(functions=9, differ=5, candidates=5, cases=("a",), measured=names)
+    names = (
+        "host", "large (new)", "small (new)", "__do_sys_null (new)", "rare.part (new, used by pointer alone)",
+        "early (new, boot only, may set key)",  # no case calls it, ever: who uses the key was looked at
+    )  # fmt: skip
+    looked = Looked(functions=9, differ=6, candidates=5, cases=("a",), measured=names)
     made = experiment(mode="exact", annotations=Annotations(looked=looked))
     store.create(made)
     ran = dict.fromkeys(("host", "small.isra.0", "__x64_sys_null"), 1)

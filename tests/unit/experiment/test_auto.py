@@ -123,7 +123,7 @@ def test_what_no_case_executes_on_one_cpu_may_run_on_several(bench: Bench) -> No
     told = " ".join(sentences.sentences(looked))
     assert cases == ["c"] and looked.cpus == 4
     assert "NOT LOOKED AT, no case executes it on one CPU in its operations (1 of 1): weigh." in told
-    assert "None of 3 cases executes on one CPU anything that differs." in told
+    assert "None of 3 cases executes in its operations on one CPU anything that differs." in told
     assert "Measured all the same, as on 4 CPUs other code runs: c." in told
     later = replace(looked, measured=("weigh",), unreached=())
     assert "Looked at: weigh; by what was measured on 4 CPUs." in sentences.sentences(later)
@@ -135,7 +135,7 @@ def test_of_what_is_used_by_pointer_it_is_not_said_that_no_case_executes_it(benc
     assert not cases and [one.name for one in looked.unreached] == ["hooks (data, used by pointer)"]
     told = " ".join(sentences.sentences(looked))
     assert "no case is known to execute it in its operations (1 of 1): hooks" in told
-    assert "None of 3 cases is known to execute anything that differs" in told
+    assert "None of 3 cases is known to execute in its operations anything that differs" in told
 
 
 def test_of_what_is_handed_on_in_code_it_is_not_said_that_no_case_executes_it(bench: Bench) -> None:
@@ -154,7 +154,7 @@ def test_what_runs_at_boot_alone_is_told_without_a_map(bench: Bench) -> None:
     assert [one.name for one in looked.unreached] == ["starts (boot only)"]
     assert looked.controls == ("c",)
     assert sentences.sentences(looked)[2:] == (
-        "None of 3 cases executes anything that differs.",
+        "None of 3 cases executes in its operations anything that differs.",
         "Controls, which execute nothing that differs: c.",
     )
     for told in (sentences.nothing(looked), sentences.sentences(looked)[1]):
@@ -240,7 +240,10 @@ def test_cases_for_which_the_map_had_no_time_are_no_cases_that_execute_nothing(b
     told = " ".join(sentences.sentences(bench.choose(SOURCE, changed)[1]))
     assert "NOT LOOKED AT, no mapped case executes it in its operations (1 of 1): weigh." in told
     assert "NOT LOOKED AT, no time to map 1 of 3 cases, of which nothing is known" in told
-    assert "None of 2 mapped cases executes anything that differs: nothing was measured." in told
+    assert (
+        "None of 2 mapped cases executes in its operations anything that differs; what they set up "
+        "before is not seen: nothing was measured." in told
+    )
 
 
 def test_rows_of_another_kernels_map_are_told_with_what_their_set_up_may_execute(bench: Bench) -> None:
@@ -264,8 +267,10 @@ def test_several_patches_are_looked_at_together(bench: Bench) -> None:
 def test_a_change_that_no_case_executes_says_so_and_measures_nothing(bench: Bench) -> None:
     cases, looked = bench.choose(SOURCE, SOURCE.replace("weights[a & 7]", "weights[a & 3]"))
     assert cases == []
-    assert sentences.sentences(looked)[-1].startswith("None of 3 cases executes anything that differs: nothing was")
-    assert sentences.nothing(looked) == "Nothing was measured: no case executes weigh"
+    assert sentences.sentences(looked)[-1].startswith(
+        "None of 3 cases executes in its operations anything that differs; what they set up before is not "
+    )
+    assert sentences.nothing(looked) == "Nothing was measured: no case executes weigh in its operations"
     assert "machine code and data are identical" in sentences.nothing(bench.choose(SOURCE, SOURCE)[1])
 
 

@@ -85,6 +85,7 @@ def test_a_source_that_another_one_includes_is_built(tmp_path: Path) -> None:
     made_of = tmp_path / "obj/kernel/sched/.build_policy.o.cmd"
     made_of.parent.mkdir(parents=True)
     for name in (
+        "lib/vdso/gettimeofday.c",
         "kernel/fork.c",
         "kernel/exit.c",
         "kernel/sched/core.c",
@@ -100,7 +101,12 @@ def test_a_source_that_another_one_includes_is_built(tmp_path: Path) -> None:
         "deps_x := \\\n  ../src/kernel/sched/core.c \\\n  ../src/kernel/sched/rt.c \\\n  ../src/kernel/sched/sched.h\n"
     )
     (tmp_path / "obj/kernel/fork.o").write_bytes(b"")
+    of_vdso = tmp_path / "obj/arch/x86/entry/vdso/.vclock_gettime.o.cmd"  # was "not built", which had changed the vDSO
+    of_vdso.parent.mkdir(parents=True)
+    of_vdso.with_name("vclock_gettime.o").write_bytes(b"")
+    of_vdso.write_text("deps_x := \\\n  ../src/lib/vdso/gettimeofday.c \\\n")
     paths = [
+        "lib/vdso/gettimeofday.c",
         "kernel/sched/core.c",
         "kernel/sched/rt.c",
         "kernel/sched/cor.c",

@@ -63,10 +63,10 @@ def test_what_string_instructions_move_makes_a_difference_the_largest() -> None:
         cell(
             name, metric="instructions", unit="instructions/op", verdict="regressed", effect_percent=percent, warnings=w
         )
-        for name, percent, w in (("a", 23.7, ()), ("b", 5.0, (Strings(779.8),)), ("c", 9.0, (Strings(8.0),)))
+        for name, percent, w in (("a", 23.7, ()), ("b", 5.0, (Strings(779.8, "clear"),)), ("c", 9.0, (Strings(8.0),)))
     ]
     text = of_cells([(row.case, row) for row in rows], exact=True, unfinished=False).text
-    assert "Largest: b +5.00 % (+779.80 % with string instructions by what they move)" in text
+    assert "b +5.00 % (+779.80 % with string instructions by what they move, most of it in clear)" in text
 
 
 @pytest.mark.parametrize(("better", "interval", "word"), [

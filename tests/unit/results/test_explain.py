@@ -18,7 +18,7 @@ from kdelta.report.sentences import sentence
 from kdelta.results import explain, layout
 from kdelta.results.warnings import Carried, Layout, NoNames
 from kdelta.store.store import Store
-from kdelta.verdict.warnings import CallsBeside, MixedCalls
+from kdelta.verdict.warnings import CallsBeside, MixedCalls, Strings
 from unit.attribution import counts
 from unit.serve import serve_store
 
@@ -93,6 +93,15 @@ def test_where_code_went_is_looked_up_where_that_is_shown() -> None:
     many = [[one] for one in inlined(60)]  # each too little for a word: the functions themselves are shown
     assert explain.between("instructions", *many, placed=False) == explain.between("instructions", *many)
     assert explain.between("instructions", *many)[1] is None
+
+
+def test_whose_string_instructions_move_more_is_named() -> None:
+    """A call that clears 64 KiB by one instruction was told "because" of the ticks that came into it."""
+    counted = {"read": (950, 0, 0, 0, 0, 0, 65536), "tick": (50, 0, 0, 0, 0, 0, 8)}
+    new = replace(OLD, functions=counted)
+    (told,) = explain.Explainer(MADE, seeds([OLD], [new])).explained(row(warnings=(Strings(779.8),))).warnings
+    assert told == Strings(779.8, "read")
+    assert sentence(told).endswith("with one for each 8 bytes: +779.80 %, most of it in read")
 
 
 def test_where_a_count_that_carries_an_effect_changed_most_is_named() -> None:
