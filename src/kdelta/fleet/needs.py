@@ -55,6 +55,16 @@ def kind(what: Mode | Literal["build", "several", "lab"], arch: Arch) -> str:
     return f"{what}/{arch}"
 
 
+def _no_make(kind: str) -> str:
+    """What a host has not that makes no boots of this kind, with the remedy. Pure."""
+    what, _, arch = kind.partition("/")
+    if what == "several":
+        return "no QEMU 9.0 or later, for counts of several CPUs (kdelta worker --several-cpus)"
+    if what == "lab":
+        return f"no compiler of programs for {arch} (kdelta doctor there says more)"
+    return f"no QEMU for {arch}{', with plugins' if what == 'exact' else ''} (kdelta doctor there says more)"
+
+
 def lacking(needs: Needs, host: Host) -> str:
     """What ``host`` lacks to take such boots, in words; "" when it may."""
     made = host.makes.get(needs.kind)
@@ -63,8 +73,7 @@ def lacking(needs: Needs, host: Host) -> str:
     if needs.lab and needs.lab not in host.machines:
         return f"it does not drive {needs.lab} (kdelta worker --on FILE:{needs.lab})"
     if made is None:
-        what = " 9.0 or later, for counts of several CPUs (kdelta worker --several-cpus)" if needs.several_cpus else ""
-        return f"no QEMU{what or f' for {needs.arch}'}"
+        return _no_make(needs.kind)
     if needs.kvm and not host.kvm:
         return "no KVM"
     if made != needs.make:
@@ -118,5 +127,5 @@ def chosen_make(wanted: str, own: Mapping[str, str], hosts: Iterable[Host], kvm:
             slots[key] = slots.get(key, 0) + host.slots
     mine = own.get(wanted, "")
     if not slots and not mine:
-        raise UserError(f"--fleet: no host can take boots of the kind {wanted} (kdelta fleet shows them)")
+        raise UserError(f"--fleet: all hosts lack what it needs: {_no_make(wanted)}")
     return max(slots or {(mine, False): 0}, key=lambda key: (slots.get(key, 0), key[0] == mine, key))
