@@ -24,6 +24,7 @@ class Host(Struct, frozen=True, kw_only=True):
     version: str
     makes: dict[str, str]
     machine: str = ""  # what tells it from others with the same name: the boot id of its kernel
+    turns: str = ""  # where it takes turns with other workers of this machine; those of another place it does not see
     qemus: dict[str, str] = field(default_factory=dict)  # architecture -> what QEMU says of itself
     kvm: bool = False
     cpus: int = 1
@@ -84,6 +85,17 @@ def lacking(needs: Needs, host: Host) -> str:
     if host.memory_mib < needs.memory_mib:
         return f"{host.memory_mib} MiB of memory, of {needs.memory_mib}"
     return ""
+
+
+def unseen(own: Host, hosts: Iterable[Host]) -> str:
+    """What is wrong where workers on one machine do not take turns, in words; "" where all do. Pure."""
+    others = sorted({h.name for h in hosts if h.machine and h.machine == own.machine and h.turns != own.turns})
+    if not others:
+        return ""
+    return (
+        f"on this machine {', '.join(others)} is at work with another user or cache: they do not wait for each other, "
+        "so times are taken beside other boots; let one user run all workers of a machine"
+    )
 
 
 def refuse(experiment: Experiment) -> None:

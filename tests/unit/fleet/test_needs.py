@@ -77,6 +77,14 @@ def test_boots_that_no_host_makes_are_refused_with_the_remedy(wanted: str, remed
         needs.chosen_make(wanted, {}, [host("a")], False)
 
 
+def test_workers_of_one_machine_that_take_no_turns_are_told() -> None:
+    own = host("b", machine="one", turns="1:2")
+    assert needs.unseen(own, [host("a", machine="one", turns="1:2"), host("c", machine="two", turns="1:3")]) == ""
+    assert needs.unseen(host("b"), [host("a", turns="1:3")]) == ""
+    told = needs.unseen(own, [host("a", machine="one", turns="1:3"), host("a", machine="one", turns="1:3")])
+    assert told.startswith("on this machine a is at work with another user or cache")
+
+
 def test_counts_of_several_cpus_and_machines_of_a_lab_go_to_who_has_them() -> None:
     several = asking.needs_of(asked(machine=MachineOptions(smp=4)), host(makes={"several/x86_64": "n"}), [host()])
     assert several.kind == "several/x86_64" and several.cpus == 1
