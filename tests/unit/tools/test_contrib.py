@@ -41,3 +41,15 @@ def test_every_command_of_a_job_is_one_that_kdelta_takes(
     (tmp_path / "kdelta.experiment").touch()  # what the first job leaves to the second
     for words in found:
         assert parse_error(shlex.join(words)) == "", words
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_a_job_installs_nothing_by_a_name_that_anybody_may_take(name: str) -> None:
+    """kdelta is not on PyPI: what is installed is filled in, and a job that is not so ends before pip asks anybody."""
+    lines = re.findall(r"pip install .*", (CONTRIB / name).read_text())
+    assert len(lines) == 2
+    for line in lines:
+        done = subprocess.run(
+            ["/bin/sh", "-c", f"pip() {{ echo asked; }}\n{line}"], env={"KDELTA": ""}, capture_output=True
+        )
+        assert done.returncode and b"fill in" in done.stderr and not done.stdout, line
