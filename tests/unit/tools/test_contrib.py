@@ -53,3 +53,11 @@ def test_a_job_installs_nothing_by_a_name_that_anybody_may_take(name: str) -> No
             ["/bin/sh", "-c", f"pip() {{ echo asked; }}\n{line}"], env={"KDELTA": ""}, capture_output=True
         )
         assert done.returncode and b"fill in" in done.stderr and not done.stdout, line
+
+
+def test_the_images_of_gitlab_can_install_by_git_and_https() -> None:
+    """Debian's image has neither git nor certificates, and what is only recommended is not installed."""
+    text = (CONTRIB / "gitlab/kdelta.yml").read_text()
+    (installed,) = re.findall(r"apt-get install --no-install-recommends -y (.*)", text)
+    assert {"git", "ca-certificates"} <= set(installed.split())
+    assert "slim" not in " ".join(re.findall(r"image: (\S+)", text))
