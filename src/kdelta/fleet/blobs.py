@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import os
+import secrets
+import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -42,8 +44,10 @@ class Blobs:
             if files.exists(target) and files.size(target) == path.stat().st_size:
                 return name
             files.makedirs(target.rpartition("/")[0], exist_ok=True)
-            part = f"{target}.{os.getpid()}.part"
+            part = f"{target}.{secrets.token_hex(8)}.part"  # containers of several hosts have processes of one number
             files.put_file(str(path), part)
+            if "file" in files.protocol:
+                _share(Path(self._root), Path(part))
             files.mv(part, target)
         return name
 
@@ -104,6 +108,14 @@ class Blobs:
             self._open = None  # a connection that was lost is made again by whoever is next
             said = " ".join(str(error).split())[:300] or type(error).__name__
             raise HostError(f"blobs at {self.url}: {said}; check KDELTA_BLOBS and its access") from error
+
+
+def _share(root: Path, part: Path) -> None:
+    """Open a file and its folder to all to whom the folder of all blobs is open, whatever the umask of who writes."""
+    mode = stat.S_IMODE(root.stat().st_mode)
+    for path, bits in ((part, mode & 0o666), (part.parent, mode)):
+        with suppress(OSError):  # another user's folder is open already; some file systems have no modes
+            path.chmod(bits)
 
 
 def _write(file: IO[bytes], data: bytes) -> None:

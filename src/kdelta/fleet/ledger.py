@@ -244,15 +244,15 @@ class Ledger:
                 update(host).where(host.c.worker == worker).values(document=msgspec.msgpack.encode(found))
             )
 
-    def hosts(self, name: str = "") -> list[Seen]:
-        """All registered workers, by name; or those of one ``name``."""
+    def hosts(self) -> list[Seen]:
+        """All registered workers, by name."""
         query = text(
             f"SELECT h.worker, h.document, extract(epoch FROM now() - w.last_heartbeat) AS silent, {_UP} AS up "
             "FROM fleet_host h JOIN procrastinate_workers w ON w.id = h.worker "
-            "WHERE :name IN ('', h.name) ORDER BY h.name, h.worker"
+            "ORDER BY h.name, h.worker"
         )
         with self._reading() as connection:
-            rows = connection.execute(query, {"name": name}).all()
+            rows = connection.execute(query).all()
         return [
             Seen(
                 worker=r.worker,

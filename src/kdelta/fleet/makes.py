@@ -50,6 +50,14 @@ def kvm() -> bool:
     return probe.kvm_opens() and (known is None or known.works == "yes")
 
 
+def _turns() -> str:
+    """The place of the locks of ``turnstile``; containers that mount one cache have it together."""
+    cache = paths.cache_dir()
+    cache.mkdir(parents=True, exist_ok=True)
+    found = cache.stat()
+    return f"{found.st_dev}:{found.st_ino}"
+
+
 def building(tools: toolchain.Toolchain) -> str:
     """What decides the kernels that are built with ``tools``, but their source."""
     return _digest(_code(), tools.id)
@@ -87,6 +95,7 @@ def survey(name: str, slots: int, note: Callable[[str], None] = lambda _: None) 
     return Host(
         name=name,
         machine=_BOOT_ID.read_text().strip() if _BOOT_ID.exists() else "",
+        turns=_turns(),
         slots=slots,
         version=kdelta.__version__,
         makes=makes,

@@ -24,6 +24,7 @@ class Host(Struct, frozen=True, kw_only=True):
     version: str
     makes: dict[str, str]
     machine: str = ""  # what tells it from others with the same name: the boot id of its kernel
+    turns: str = ""  # where it takes turns with other workers of this machine; those of another place it does not see
     qemus: dict[str, str] = field(default_factory=dict)  # architecture -> what QEMU says of itself
     kvm: bool = False
     cpus: int = 1
@@ -55,6 +56,16 @@ def kind(what: Mode | Literal["build", "several", "lab"], arch: Arch) -> str:
     return f"{what}/{arch}"
 
 
+def _no_make(kind: str) -> str:
+    """What a host has not that makes no boots of this kind, with the remedy. Pure."""
+    what, _, arch = kind.partition("/")
+    if what == "several":
+        return "no QEMU 9.0 or later, for counts of several CPUs (kdelta worker --several-cpus)"
+    if what == "lab":
+        return f"no compiler of programs for {arch} (kdelta doctor there says more)"
+    return f"no QEMU for {arch}{', with plugins' if what == 'exact' else ''} (kdelta doctor there says more)"
+
+
 def lacking(needs: Needs, host: Host) -> str:
     """What ``host`` lacks to take such boots, in words; "" when it may."""
     made = host.makes.get(needs.kind)
@@ -63,8 +74,7 @@ def lacking(needs: Needs, host: Host) -> str:
     if needs.lab and needs.lab not in host.machines:
         return f"it does not drive {needs.lab} (kdelta worker --on FILE:{needs.lab})"
     if made is None:
-        what = " 9.0 or later, for counts of several CPUs (kdelta worker --several-cpus)" if needs.several_cpus else ""
-        return f"no QEMU{what or f' for {needs.arch}'}"
+        return _no_make(needs.kind)
     if needs.kvm and not host.kvm:
         return "no KVM"
     if made != needs.make:
@@ -75,6 +85,17 @@ def lacking(needs: Needs, host: Host) -> str:
     if host.memory_mib < needs.memory_mib:
         return f"{host.memory_mib} MiB of memory, of {needs.memory_mib}"
     return ""
+
+
+def unseen(own: Host, hosts: Iterable[Host]) -> str:
+    """What is wrong where workers on one machine do not take turns, in words; "" where all do. Pure."""
+    others = sorted({h.name for h in hosts if h.machine and h.machine == own.machine and h.turns != own.turns})
+    if not others:
+        return ""
+    return (
+        f"on this machine {', '.join(others)} is at work with another user or cache: they do not wait for each other, "
+        "so times are taken beside other boots; let one user run all workers of a machine"
+    )
 
 
 def refuse(experiment: Experiment) -> None:
@@ -118,5 +139,5 @@ def chosen_make(wanted: str, own: Mapping[str, str], hosts: Iterable[Host], kvm:
             slots[key] = slots.get(key, 0) + host.slots
     mine = own.get(wanted, "")
     if not slots and not mine:
-        raise UserError(f"--fleet: no host can take boots of the kind {wanted} (kdelta fleet shows them)")
+        raise UserError(f"--fleet: all hosts lack what it needs: {_no_make(wanted)}")
     return max(slots or {(mine, False): 0}, key=lambda key: (slots.get(key, 0), key[0] == mine, key))

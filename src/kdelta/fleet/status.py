@@ -153,6 +153,6 @@ def cancel(store: Store, ledger: Ledger, experiment: str) -> None:
     found = [asked for name in names for asked in ledger.asked(name)]
     wanted = [asked.experiment for asked in found if asked.state == "open"]
     if not wanted:
-        ended = next((f"has ended there: {asked.state}" for asked in found), "was not asked of it")
+        ended = next((f"has ended there: {asked.why or asked.state}" for asked in found), "was not asked of it")
         raise UserError(f"the fleet has nothing to cancel: {experiment} {ended}")
     asyncio.run(_cancel(ledger, wanted))

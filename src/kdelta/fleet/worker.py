@@ -20,7 +20,7 @@ from kdelta.fleet import tend as tending
 from kdelta.fleet import units
 from kdelta.fleet.away import is_away, until_back
 from kdelta.fleet.ledger import Asked, Ledger
-from kdelta.fleet.needs import Host, lacking
+from kdelta.fleet.needs import Host, lacking, unseen
 from kdelta.fleet.queue import Queue, Taken, Unlisted
 from kdelta.fleet.units import Ask, Unit
 from kdelta.model import BootResult
@@ -131,12 +131,15 @@ class Worker:
         Raises:
             UserError: another machine has the same name: its boots, and blocks begun there, would be taken for ours.
         """
-        for seen in await asyncio.to_thread(self.ledger.hosts, self.host.name):
-            if seen.silent_s <= self.pace.dead_after_s and seen.host.machine != self.host.machine:
+        heard = [one for one in await asyncio.to_thread(self.ledger.hosts) if one.silent_s <= self.pace.dead_after_s]
+        for seen in heard:
+            if seen.host.name == self.host.name and seen.host.machine != self.host.machine:
                 raise UserError(
                     f"another machine is called {self.host.name} and is at work (heard {seen.silent_s:.0f} s ago): "
                     "give this one another name: kdelta worker --host NAME"
                 )
+        if beside := unseen(self.host, [seen.host for seen in heard]):
+            self.note(beside)
         number = await self.queue.enlist()
         await asyncio.to_thread(self.ledger.enlist, number, self.host)
         self.number = number

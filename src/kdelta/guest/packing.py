@@ -45,10 +45,14 @@ _MODULES_OUT = re.compile(r"_tkinter|_test.*|_xxtest.*")  # the first is of no u
 
 
 class _Lookup(Struct, frozen=True):
-    """How the files of a program are looked for: without the ``out`` of a Python, in the ``libraries`` it is given."""
+    """How the files of a program are looked for: without the ``out`` of a Python, in the ``libraries`` it is given.
+
+    ``packages``: with those of a virtual environment; else it is followed, and what it opens is known.
+    """
 
     out: str
     libraries: tuple[str, ...]
+    packages: bool = True
 
 
 class Pack(Struct, frozen=True):
@@ -63,20 +67,21 @@ def _python_out(program: Program) -> str:
     return _PYTHON_OUT if any(map(_PYTHON_O.fullmatch, (*program.argv, *program.env))) else _PYTHON_PLAIN_OUT
 
 
-def _python(tree: Tree, program: Path, out: str) -> None:
+def _python(tree: Tree, program: Path, lookup: _Lookup) -> None:
     """The standard library of a Python, and the packages of its virtual environment."""
     real = program.resolve()
     if not _PYTHON.match(real.name):
         return
     library = real.parents[1] / "lib" / real.name
     if library.is_dir():
-        tree.add_all(library, out)
+        tree.add_all(library, lookup.out)
         for path in _extensions_need(library):
             tree.add(path)
     home = program.parent.parent
     if (home / "pyvenv.cfg").is_file():
         tree.add(home / "pyvenv.cfg")
-        tree.add_all(home / "lib" / real.name / "site-packages")
+        if lookup.packages:
+            tree.add_all(home / "lib" / real.name / "site-packages")
 
 
 @cache
@@ -97,14 +102,14 @@ def _lookup(program: Program, cwd: Path) -> _Lookup:
     """Of the environment that it will have (--env), or that env(1) gives to what it starts."""
     given = (text.partition("=")[2] for text in (*program.argv, *program.env) if text.startswith("LD_LIBRARY_PATH="))
     folders = (str(cwd / program.cwd / folder) for text in given for folder in text.split(":") if folder)
-    return _Lookup(_python_out(program), tuple(folders))
+    return _Lookup(_python_out(program), tuple(folders), packages=not program.follow)
 
 
 def _program(tree: Tree, name: str, cwd: Path, lookup: _Lookup) -> Path:
     program = closure.on_path(name, cwd)
     for path in closure.needed(program, lookup.libraries):
         tree.add(path)
-        _python(tree, path, lookup.out)
+        _python(tree, path, lookup)
     return program
 
 
@@ -260,8 +265,9 @@ def _for_guests(
     for name in (*here.MOUNTED, scratch):
         tree.folder(Path("/") / name)
     if (size := tree.size()) > MOST_BYTES:
+        remedy = "" if program.follow else "; --follow packs what it opens here"
         raise UserError(
-            f"program: its files are {size >> 20} MiB, and a guest takes {MOST_BYTES >> 20}: {tree.largest()}"
+            f"program: its files are {size >> 20} MiB, and a guest takes {MOST_BYTES >> 20}: {tree.largest()}{remedy}"
         )
     more = {"root": f"/{ROOT}", "scratch": f"/{scratch}", "cwd": str(place), "stdin": str(stdin or "")}
     more["writable"] = str(writable or "")

@@ -93,13 +93,14 @@ class Tree:
         return next((one for one in free if but is None or not _related(Path("/") / one, but)), _SCRATCH[-1])
 
     def largest(self) -> str:
-        """The directory that holds most, three levels deep."""
-        sizes: dict[str, int] = {}
+        """The deepest directory that holds more than half of all."""
+        sizes: dict[Path, int] = {}
         for name, node in self.nodes.items():
             if isinstance(node.source, Path):
-                top = "/" + "/".join(name.split("/")[:-1][:3])
-                sizes[top] = sizes.get(top, 0) + node.source.stat().st_size
-        top = max(sizes, key=lambda key: sizes[key])
+                for folder in (Path("/") / name).parents:
+                    sizes[folder] = sizes.get(folder, 0) + node.source.stat().st_size
+        half = max(sizes.values()) / 2
+        top = max((folder for folder, size in sizes.items() if size > half), key=lambda folder: len(folder.parts))
         return f"{top} has {sizes[top] >> 20} MiB"
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
+import stat
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -33,6 +36,37 @@ def test_a_file_comes_back_by_its_content(blobs: Blobs, tmp_path: Path) -> None:
     assert name == hashlib.sha256(IMAGE).hexdigest() == blobs.put(tmp_path / "f")
     blobs.get(name, tmp_path / "there" / "g")
     assert (tmp_path / "there" / "g").read_bytes() == IMAGE
+
+
+def test_a_directory_of_a_group_stays_the_groups_below(blobs: Blobs, tmp_path: Path) -> None:
+    (tmp_path / "blobs").mkdir()
+    (tmp_path / "blobs").chmod(0o2775)
+    (tmp_path / "f").write_bytes(IMAGE)
+    before = os.umask(0o077)
+    try:
+        name = blobs.put(tmp_path / "f")
+    finally:
+        os.umask(before)
+    folder = tmp_path / "blobs" / name[:2]
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o2775
+    assert stat.S_IMODE((folder / name).stat().st_mode) == 0o664
+
+
+def test_two_hosts_of_one_process_number_send_one_blob_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Containers count their processes from 1."""
+    (tmp_path / "f").write_bytes(IMAGE)
+    one, other = Blobs(str(tmp_path / "blobs")), Blobs(str(tmp_path / "blobs"))
+    files = type(one._connected())
+    sent = files.put_file
+
+    def slowly(self: Any, path: str, part: str) -> None:
+        monkeypatch.setattr(files, "put_file", sent)
+        sent(self, path, part)
+        other.put(tmp_path / "f")
+
+    monkeypatch.setattr(files, "put_file", slowly)
+    name = one.put(tmp_path / "f")
+    assert [p.name for p in (tmp_path / "blobs" / name[:2]).iterdir()] == [name]
 
 
 def test_a_damaged_blob_is_refused_and_leaves_nothing(blobs: Blobs, tmp_path: Path) -> None:

@@ -62,8 +62,27 @@ def test_of_several_versions_that_with_most_slots_measures() -> None:
     assert needs.chosen_make("exact/x86_64", {"exact/x86_64": "own"}, [], False) == ("own", False)
     same = host("c", slots=2, makes={"exact/x86_64": "own"})
     assert needs.chosen_make("exact/x86_64", {"exact/x86_64": "own"}, [one, same], False) == ("own", False)
-    with pytest.raises(UserError, match="no host can take"):
-        needs.chosen_make("exact/arm64", {}, [one], False)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "remedy"),
+    [
+        ("exact/arm64", "no QEMU for arm64, with plugins"),
+        ("several/x86_64", "kdelta worker --several-cpus"),
+        ("lab/arm64", "no compiler of programs for arm64"),
+    ],
+)
+def test_boots_that_no_host_makes_are_refused_with_the_remedy(wanted: str, remedy: str) -> None:
+    with pytest.raises(UserError, match=remedy):
+        needs.chosen_make(wanted, {}, [host("a")], False)
+
+
+def test_workers_of_one_machine_that_take_no_turns_are_told() -> None:
+    own = host("b", machine="one", turns="1:2")
+    assert needs.unseen(own, [host("a", machine="one", turns="1:2"), host("c", machine="two", turns="1:3")]) == ""
+    assert needs.unseen(host("b"), [host("a", turns="1:3")]) == ""
+    told = needs.unseen(own, [host("a", machine="one", turns="1:3"), host("a", machine="one", turns="1:3")])
+    assert told.startswith("on this machine a is at work with another user or cache")
 
 
 def test_counts_of_several_cpus_and_machines_of_a_lab_go_to_who_has_them() -> None:

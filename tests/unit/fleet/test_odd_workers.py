@@ -340,6 +340,11 @@ def test_two_machines_with_one_name_are_not_taken_for_one(hosts: Hosts, ledger: 
             await hosts.run(
                 second := hosts.worker(queue, host("rack3", machine="here")), until=lambda: second.number > 0
             )
+            other = hosts.worker(queue, host("rack4", machine="here", turns="another user's"))
+            told: list[str] = []
+            other.note = told.append
+            await hosts.run(other, until=lambda: other.number > 0)
+            assert any("on this machine rack3 is at work with another user" in line for line in told), told
             third = hosts.worker(queue, host("rack3", machine="there"))
             with pytest.raises(UserError, match="another machine is called rack3 and is at work"):
                 await third.run()

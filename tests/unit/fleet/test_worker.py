@@ -271,7 +271,7 @@ def test_another_version_takes_nothing_and_the_fleet_says_so(hosts: Hosts, store
     assert some.startswith("not on new: it would not measure identically") and "old" not in some
     assert [one.name for one in shown.hosts] == ["new"] and not shown.hosts[0].dead
     status.cancel(store, ledger, "first")
-    with pytest.raises(UserError, match="nothing to cancel: first has ended there: failed"):
+    with pytest.raises(UserError, match="nothing to cancel: first has ended there: cancelled"):
         status.cancel(store, ledger, "first")
     assert asyncio.run(status._look(store, ledger)).experiments == ()
 

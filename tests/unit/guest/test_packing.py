@@ -8,6 +8,7 @@ import shlex
 import shutil
 import stat
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -292,8 +293,14 @@ def test_what_a_run_may_write_to_is_neither_the_root_nor_the_scratch_directory(t
 
 def test_too_much_names_what_is_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packing, "MOST_BYTES", 1 << 20)
-    with pytest.raises(UserError, match=r"its files are \d+ MiB, and a guest takes 1: /\S+ has \d+ MiB"):
+    with pytest.raises(UserError, match=r"its files are \d+ MiB, and a guest takes 1: /\S+ has \d+ MiB; --follow"):
         _packed(tmp_path, "ls")
+    tree = Tree()
+    for name, size in (("a/b/c/d/e/large", 900), ("a/b/small", 90), ("other", 400)):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(b"x" * (size << 11))
+        tree.add(tmp_path / name)
+    assert tree.largest() == f"{tmp_path}/a/b/c/d/e has 1 MiB"
 
 
 def test_a_pack_that_is_gone_says_how_to_make_it_again(tmp_path: Path, own_cache: Path) -> None:
@@ -328,6 +335,21 @@ def test_following_packs_what_a_child_opens(tmp_path: Path) -> None:
     assert f"{here}/hidden.txt" not in _packed(tmp_path, "./run.sh")[0]
     nodes, _ = _packed(tmp_path, "./run.sh", follow=True)
     assert {f"{here}/hidden.txt", str(shutil.which("cat")).lstrip("/")} <= set(nodes)
+
+
+def test_of_a_virtual_environment_that_is_followed_what_is_opened_is_packed(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
+    python = tmp_path / "venv" / "bin" / "python"
+    packages = next((tmp_path / "venv" / "lib").glob("python3*")) / "site-packages"
+    for name in ("used", "idle"):
+        (packages / name).mkdir()
+        (packages / name / "__init__.py").write_text("")
+    names = {name: str(packages / name / "__init__.py").lstrip("/") for name in ("used", "idle")}
+    whole, _ = _packed(tmp_path, str(python), "-c", "import used")
+    assert set(names.values()) <= set(whole)
+    followed, _ = _packed(tmp_path, str(python), "-c", "import used", follow=True)
+    assert names["used"] in followed and names["idle"] not in followed
+    assert str(tmp_path / "venv" / "pyvenv.cfg").lstrip("/") in followed
 
 
 def test_following_without_strace_names_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
