@@ -31,6 +31,6 @@ echo "tests without guests (kernels are fetched meanwhile)"
 KDELTA_QEMU_ALT=$(<"$coming/qemu") $bin/python -m pytest -m 'not full and not boot' -n 3 --dist worksteal --durations=8
 wait "$fetching" || echo "not all kernels are here: tests fetch what they boot" >&2
 fetching=''
-# Tried beside the others: 14.2 to 14.6 minutes in all, never held against this in one run; what boots is late more often there.
 echo "tests that boot"
-$bin/python -m pytest tests/boot -m 'not full' -n 2 --dist loadscope --durations=8
+# with two at once a quarter of two cores was idle
+$bin/python -m pytest tests/boot -m 'not full' -n 3 --dist loadscope --durations=8
