@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from kdelta.model import ExperimentResult
 
 _DEFAULTS = {"time_budget": "10m", "smp": 1}
-_KEPT = ("time_budget", "smp", "selftests", "each", "all_cases", "no_beside")  # options that change what is measured
+_KEPT = ("time_budget", "smp", "suites", "selftests", "each", "all_cases", "no_beside")  # what changes what is measured
 _OF_PROGRAM = ("files", "follow", "setup", "between", "stdin", "env", "cwd", "writable", "cold", "expect_status")
-_NAMES = {"all_cases": "all", "files": "file"}
+_NAMES = {"all_cases": "all", "files": "file", "suites": "suite"}
 
 
 def made(experiment_id: str, found: Series, tree: str, options: dict[str, Any], below: Sequence[str]) -> bytes:

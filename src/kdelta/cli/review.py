@@ -82,6 +82,7 @@ def _on_disk(ctx: click.Context, _param: click.Parameter, value: str) -> str:
 )
 @click.option("--each", is_flag=True, help="Measure the series patch by patch: which one made the difference.")
 @click.option("--smp", type=click.IntRange(1, 64), default=1, show_default=True, help="CPUs of a guest: on several, what moves between them is counted too.")  # fmt: skip
+@click.option("--suite", "suites", multiple=True, metavar="SUITE", help="Choose among the cases of this suite alone; repeatable.  [default: all suites]")  # fmt: skip
 @click.option("--selftests", metavar="SUITE,...", help="Run these kernel selftests first.")
 @click.option("--all", "all_cases", is_flag=True, help="Add cases that execute nothing that changed, as a control.")
 @click.option("--no-beside", is_flag=True, help="Speed alone: no check for leaks, no counts under locks.")
@@ -148,7 +149,7 @@ def _measure(found: Series, options: dict[str, Any], begun: list[Experiment], re
 
 def _words(options: dict[str, Any]) -> list[str]:
     """The options that compare takes too, as it takes them."""
-    names = {"fmt": "format", "all_cases": "all", "files": "file"}
+    names = {"fmt": "format", "all_cases": "all", "files": "file", "suites": "suite"}
     program = options["program"]
     words: list[str] = []
     for name, value in ((name, value) for name, value in options.items() if name != "program"):

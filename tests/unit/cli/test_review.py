@@ -77,6 +77,15 @@ def test_a_program_behind_the_series_is_measured_beside_the_chosen_cases(asked: 
     assert args.cases == ("auto",)
 
 
+def test_cases_are_chosen_among_the_suites_that_are_named(asked: Asked, tmp_path: Path) -> None:
+    series = str(tmp_path / "a series +1,x.mbox")
+    assert run(["review", series, "--tree", "debian:6.12", "--suite", "syscalls", "--suite", "contention"]) == 0
+    ((_, args),) = asked
+    assert (args.cases, args.suites) == (("auto",), ("syscalls", "contention"))
+    said = _reply.command("<0@b>", "debian:6.12", {"suites": args.suites})
+    assert said.endswith("--tree debian:6.12 --suite syscalls --suite contention")
+
+
 def test_a_patch_that_does_not_fit_is_named_as_the_user_does(
     asked: Asked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
