@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -119,12 +118,16 @@ def resumed(session: Session, experiment: Experiment) -> None:
     from kdelta.model import BESIDE_TAG
 
     check = next((one for one in _CHECKS if one.kind == experiment.kind), None)
-    row = next(row for row in session.store.experiments(kind=experiment.kind) if row.id == experiment.id)
-    if check is None or row.boots_done < row.boots_planned:
+    if check is None:
         return
-    for tag in (tag for tag in row.tags if tag.startswith(BESIDE_TAG)):
-        with contextlib.suppress(UserError):  # it came without its review
-            _tell(session, check, session.store.experiment(tag.removeprefix(BESIDE_TAG)), experiment)
+    row = next(row for row in session.store.experiments(kind=experiment.kind) if row.id == experiment.id)
+    for tag in row.tags if row.boots_done >= row.boots_planned else ():
+        if tag.startswith(BESIDE_TAG):
+            try:
+                reviewed = session.store.experiment(tag.removeprefix(BESIDE_TAG))
+            except UserError:  # it came without its review
+                continue
+            _tell(session, check, reviewed, experiment)
 
 
 def _tell(session: Session, check: Check, reviewed: Experiment, experiment: Experiment) -> None:
