@@ -61,6 +61,12 @@ class Postgres:
             self._process = subprocess.Popen(server, stdout=log, stderr=log, **self._as_user)
         _wait_ready(self._process, self.folder)
 
+    def require_passwords(self) -> None:
+        """From now on the running server asks each who connects for a password; nobody has one."""
+        (self.folder / "data/pg_hba.conf").write_text("local all all scram-sha-256\n")
+        self._process.send_signal(signal.SIGHUP)
+        _wait_closed(self.folder)
+
     def stop(self) -> None:
         """At once, as in a crash: what was not committed is lost, and the next start recovers."""
         self._process.send_signal(signal.SIGQUIT)
@@ -105,3 +111,15 @@ def _wait_ready(process: subprocess.Popen[bytes], folder: Path) -> None:
         except psycopg.OperationalError:
             time.sleep(0.1)
     raise AssertionError(f"PostgreSQL did not come up: {(folder / 'log').read_text()}")
+
+
+def _wait_closed(folder: Path) -> None:
+    import psycopg
+
+    for _ in range(300):
+        try:
+            psycopg.connect(host=str(folder), user="kdelta", dbname="postgres").close()
+        except psycopg.OperationalError:
+            return
+        time.sleep(0.1)
+    raise AssertionError("PostgreSQL still lets in who has no password")

@@ -173,12 +173,23 @@ def refuse_asked(store: Store, experiment: str, remedy: str) -> None:
     """Raises:
     UserError: the fleet of the store has ``experiment`` to measure; ``remedy`` says what can be done.
     """
+    if _is_open(store, experiment):
+        raise UserError(f"the fleet measures experiment {experiment}: {remedy}: kdelta fleet --cancel {experiment}")
+
+
+def note_open(store: Store, experiment: str) -> str:
+    """What to say below the report of an experiment that the fleet has not finished; "" of any other."""
+    if not _is_open(store, experiment):
+        return ""
+    return f"the fleet measures this experiment: kdelta fleet shows how far, kdelta resume {experiment} --fleet waits"
+
+
+def _is_open(store: Store, experiment: str) -> bool:
     if not store.address.startswith("postgresql"):
-        return
+        return False
     from kdelta.fleet import asking
 
-    if asking.is_open(store.address, experiment):
-        raise UserError(f"the fleet measures experiment {experiment}: {remedy}: kdelta fleet --cancel {experiment}")
+    return asking.is_open(store.address, experiment)
 
 
 def _expect(session: Session, experiment: Experiment, progress: Progress, at_once: int) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from kdelta.cli import _given, _output, _reports, _stores, _terminal
+from kdelta.cli import _fleet, _given, _output, _reports, _stores, _terminal
 from kdelta.cli._say import say
 from kdelta.errors import UserError
 
@@ -67,7 +67,10 @@ def command(
         elif against is not None:
             _output.write(_agreement(store, experiment, against, args), args.output)
         else:
-            _reports.show(store, _found(store, experiment), args)
+            found = _found(store, experiment)
+            _reports.show(store, found, args)
+            if note := _fleet.note_open(store, found.id):
+                say(note, err=True)
     return 0
 
 

@@ -27,6 +27,7 @@ _FULL = ("database or disk is full", "No space left on device", "disk full")
 _FULL_BESIDE = (
     "SQLITE_IOERR_SHMSIZE"  # said as a disk I/O error: no room for the file beside the store that readers need
 )
+_PASSWORD = ("no password supplied", "password authentication failed")  # of libpq, and of the server
 _FOREIGN = ("file is not a database", "file is encrypted")
 
 
@@ -172,6 +173,8 @@ def _explained(error: Exception, url: URL) -> HostError | UserError:
         )
     if "readonly" in said or "unable to open" in said:
         return HostError(f"{where}: {said}; check its permissions, or set KDELTA_STORE to another")
+    if any(sign in said for sign in _PASSWORD):
+        return HostError(f"{where}: {said}; the password belongs into ~/.pgpass, a line HOST:PORT:NAME:USER:PASSWORD")
     if isinstance(error, IntegrityError):
         return HostError(f"{where}: refused, it contradicts what is stored ({said})")
     return HostError(f"{where}: {said}; check that the database is there and reachable, or set KDELTA_STORE to another")

@@ -267,7 +267,11 @@ def test_what_the_fleet_measures_is_neither_measured_here_too_nor_deleted(
         _fleet.run(session, experiment, here, Quiet())
     assert main.run(["history", "delete", experiment.id, "--yes"]) == 1
     assert "take it back before you delete it: kdelta fleet --cancel first" in capsys.readouterr().err
+    assert main.run(["report", experiment.id]) == 0
+    assert f"kdelta resume {experiment.id} --fleet waits" in capsys.readouterr().err, "it ended with what is refused"
     status.cancel(store, ledger, experiment.id)
+    assert main.run(["report", experiment.id]) == 0
+    assert "--fleet" not in capsys.readouterr().err
     _fleet.run(session, experiment, here, Quiet())
     assert ran == [experiment.id] * 2
     assert main.run(["history", "delete", experiment.id, "--yes"]) == 0

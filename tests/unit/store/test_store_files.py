@@ -16,7 +16,7 @@ from sqlalchemy import event
 
 from kdelta.errors import DiskFull, HostError, KdeltaError, UserError
 from kdelta.store.store import Store
-from postgres import database
+from postgres import Postgres, database, postgres_binaries
 from unit.store.store_builders import boot, experiment
 
 HERE = Path(__file__).parent
@@ -225,3 +225,19 @@ def test_every_refusal_names_the_store_and_fits_one_line(tmp_path: Path) -> None
     with pytest.raises(KdeltaError, match="garbage") as caught:
         Store(sqlite_url(path))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("password", ["", ":wrong"])
+def test_a_server_that_asks_for_a_password_says_where_it_belongs(password: str) -> None:
+    """libpq's "fe_sendauth: no password supplied" was all."""
+    if (binaries := postgres_binaries()) is None:
+        pytest.skip("the PostgreSQL server is not installed: apt-get install postgresql")
+    server = Postgres(binaries)
+    try:
+        server.start()
+        server.require_passwords()
+        with pytest.raises(HostError, match=r"the password belongs into ~/\.pgpass"):
+            Store(server.url.replace("kdelta@", f"kdelta{password}@"))
+    finally:
+        server.stop()
+        server.remove()
