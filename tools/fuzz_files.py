@@ -93,6 +93,7 @@ def _options(path: Path) -> None:
 
 
 def _program(path: Path) -> None:
+    fuzz_program.keep_structs()
     closure.read_elf.__wrapped__(path, ())
 
 

@@ -4,6 +4,11 @@
 from __future__ import annotations
 
 import struct
+from functools import lru_cache
+from typing import Any
+
+from elftools.elf import elffile
+from elftools.elf.structs import ELFStructs
 
 _LOAD, _DYNAMIC, _INTERP = 1, 2, 3
 _NEEDED, _STRTAB, _STRSZ, _RUNPATH, _RPATH = 1, 5, 10, 29, 15
@@ -37,3 +42,29 @@ def tiny() -> bytes:
     table = b"".join(struct.pack("<IIQQQQQQ", kind, 4, at, at, at, n, n, 8) for kind, at, n in segments)
     body = header + table + interpreter + strings
     return body + bytes(dynamic_at - len(body)) + dynamic
+
+
+@lru_cache(maxsize=1024)
+def _made(little_endian: bool, elfclass: int, *header: str | None) -> dict[str, Any]:
+    made = ELFStructs(little_endian, elfclass)
+    made.create_basic_structs()
+    if header:
+        made.create_advanced_structs(*header)
+    return vars(made)
+
+
+class _Kept(ELFStructs):
+    """pyelftools builds the parsers of a file's tables anew for each file, which takes longer than to read it."""
+
+    def create_basic_structs(self) -> None:
+        vars(self).update(_made(self.little_endian, self.elfclass))
+
+    def create_advanced_structs(
+        self, e_type: str | None = None, e_machine: str | None = None, e_ident_osabi: str | None = None
+    ) -> None:
+        vars(self).update(_made(self.little_endian, self.elfclass, e_type, e_machine, e_ident_osabi))
+
+
+def keep_structs() -> None:
+    """Have pyelftools build its parsers once for each kind of file."""
+    vars(elffile)["ELFStructs"] = _Kept
