@@ -8,7 +8,7 @@ Of an image that differs little from a mapped one, those that execute what diffe
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from functools import partial
 from itertools import islice
@@ -90,7 +90,10 @@ def build(
     if not anew:
         reach_carried.take_over(kernel, rows, here, table, progress)
     boot, workers = partial(boot_each, here), os.cpu_count() or 1
-    return filled(kernel.label, rows, table, boot, progress, workers=workers, together=_TOGETHER, anew=anew, over=over)
+    last = frozenset(case.name for case in cases if asked.workloads[case.workload].counted)
+    return filled(
+        kernel.label, rows, table, boot, progress, workers=workers, together=_TOGETHER, last=last, anew=anew, over=over
+    )
 
 
 def _batched(rows: Sequence[Counted], size: int) -> list[Sequence[Counted]]:
@@ -106,13 +109,18 @@ def filled(
     *,
     workers: int,
     together: int,
+    last: Collection[str] = (),
     anew: bool = False,
     over: Callable[[], bool] = lambda: False,
 ) -> Reach:
-    """The map of ``rows``: what the cache does not know is booted, ``together`` cases a boot, ``workers`` at once."""
+    """The map of ``rows``: what the cache does not know is booted, ``together`` cases a boot, ``workers`` at once.
+
+    ``last`` are cases to map after all others: a program takes as long as dozens of single calls.
+    """
     found = ((one, recall(one.path, table)) for one in rows)
     known = {one.case.name: row for one, row in found if row is not None and not (anew and row.beyond)}
-    todo = iter(_batched([one for one in rows if one.case.name not in known], together))
+    missing = [one for one in rows if one.case.name not in known]
+    todo = iter(_batched(sorted(missing, key=lambda one: one.case.name in last), together))
     if 0 < len(known) < len(rows):
         progress.note(f"{len(known)} of {len(rows)} cases are mapped already")
     with runner.workers(workers) as pool:

@@ -250,7 +250,10 @@ def nothing(looked: Looked | None) -> str:
     sets = _sets(looked) + (f". {UNBOOTED}" if _sets(looked) else "")
     what = names or "anything that differs"
     within = "" if all(is_boot_only(one.name) for one in looked.unreached) else " in its operations"
-    return f"Nothing was measured: no {mapped}case {_executes(looked)} {what}{within}{sets}"
+    left = (
+        f"; {len(looked.no_time)} of {looked.candidates} are not mapped yet, the same command goes on" if mapped else ""
+    )
+    return f"Nothing was measured: no {mapped}case {_executes(looked)} {what}{within}{sets}{left}"
 
 
 def not_spoken_of(looked: Looked | None) -> int:

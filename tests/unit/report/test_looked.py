@@ -120,3 +120,11 @@ def test_a_default_that_the_config_does_not_take_is_told_with_how_to_measure_it(
     )
     assert any('with ,config="INIT=y" behind the patched kernel' in line for line in looked_at.sentences(looked))
     assert "makes INIT=y the default" in looked_at.unseen(replace(looked, differ=1))
+
+
+def test_the_answer_says_that_the_map_is_not_whole() -> None:
+    """ "No mapped case executes it" was all, and 266 of 322 cases were not mapped."""
+    unreached = (Unreached(name="do_eventfd"),)
+    looked = Looked(functions=9, differ=1, candidates=5, unreached=unreached, no_time=("a", "b"))
+    assert "2 of 5 are not mapped yet, the same command goes on" in looked_at.nothing(looked)
+    assert "not mapped yet" not in looked_at.nothing(replace(looked, no_time=()))
