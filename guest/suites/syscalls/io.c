@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Moving bytes: read and write, splice and its relatives, asynchronous input and output. */
 #include <linux/aio_abi.h>
-#include <linux/io_uring.h>
-#include <stdatomic.h>
 #include <sys/sendfile.h>
 #include <sys/uio.h>
 
@@ -206,77 +204,4 @@ SETUP(aio_read)
 TEARDOWN(aio_read)
 {
 	syscall(SYS_io_destroy, aio);
-}
-
-static struct {
-	int fd;
-	_Atomic uint32_t *sq_tail, *cq_head;
-	struct io_uring_sqe *sqes;
-	struct io_uring_cqe *cqes;
-	uint32_t mask;
-} ring;
-
-static void ring_setup(struct wl_task *t)
-{
-	struct io_uring_params p = {.features = 0};
-	uint32_t i, *array;
-	char *sq, *cq;
-
-	ring.fd = (int)NEED("CONFIG_IO_URING", syscall(SYS_io_uring_setup, 64, &p));
-	sq = OK(mmap(NULL, p.sq_off.array + p.sq_entries * sizeof(uint32_t), PROT_READ | PROT_WRITE,
-		     MAP_SHARED | MAP_POPULATE, ring.fd, IORING_OFF_SQ_RING));
-	cq = OK(mmap(NULL, p.cq_off.cqes + p.cq_entries * sizeof(*ring.cqes),
-		     PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, ring.fd,
-		     IORING_OFF_CQ_RING));
-	ring.sqes = OK(mmap(NULL, p.sq_entries * sizeof(*ring.sqes), PROT_READ | PROT_WRITE,
-			    MAP_SHARED | MAP_POPULATE, ring.fd, IORING_OFF_SQES));
-	array = (uint32_t *)(sq + p.sq_off.array);
-	for (i = 0; i < p.sq_entries; i++)
-		array[i] = i;
-	ring.sq_tail = (_Atomic uint32_t *)(sq + p.sq_off.tail);
-	ring.cq_head = (_Atomic uint32_t *)(cq + p.cq_off.head);
-	ring.cqes = (struct io_uring_cqe *)(cq + p.cq_off.cqes);
-	ring.mask = p.sq_entries - 1;
-}
-
-/* n copies of one request, submitted and waited for with one call; how many of them said `res`. */
-static uint64_t ring_run(const struct io_uring_sqe *sqe, uint64_t n, int32_t res)
-{
-	uint32_t tail = atomic_load(ring.sq_tail), head = atomic_load(ring.cq_head);
-	uint64_t i, good = 0;
-
-	for (i = 0; i < n; i++)
-		ring.sqes[tail++ & ring.mask] = *sqe;
-	atomic_store(ring.sq_tail, tail);
-	if (syscall(SYS_io_uring_enter, ring.fd, n, n, IORING_ENTER_GETEVENTS, NULL, 0) != (long)n)
-		return 0;
-	for (i = 0; i < n; i++)
-		good += ring.cqes[head++ & (2 * ring.mask + 1)].res == res;
-	atomic_store(ring.cq_head, head);
-	return good;
-}
-
-CASE_N(io_uring_nop, "io_uring_enter(2): N times IORING_OP_NOP", 1, 32)
-{
-	EXPECT(ring_run(&(struct io_uring_sqe){.opcode = IORING_OP_NOP}, N, 0) == N);
-}
-
-SETUP(io_uring_nop)
-{
-	ring_setup(t);
-}
-
-CASE(io_uring_read, "io_uring_enter(2): IORING_OP_READ of 512 bytes of /dev/zero")
-{
-	struct io_uring_sqe read = {
-		.opcode = IORING_OP_READ, .fd = fd, .addr = (uintptr_t)buf, .len = 512};
-
-	EXPECT(ring_run(&read, 1, 512) == 1);
-}
-
-SETUP(io_uring_read)
-{
-	ring_setup(t);
-	fd = OK(open("/dev/zero", O_RDONLY | O_CLOEXEC));
-	buf = memory(t, PAGE);
 }

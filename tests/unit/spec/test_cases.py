@@ -74,7 +74,7 @@ def test_sizes_and_switches_have_one_canonical_form(shipped: dict[str, Workload]
     [
         ("pip", "did you mean pipe?"),
         ("pidf", "did you mean pidfd_open, "),
-        ("syscalls/dupp", "did you mean syscalls/dup_close?"),
+        ("syscalls/dup_clos", "did you mean syscalls/dup_close or "),
         ("nosuite/pipe", "did you mean pipe, stress-ng/pipe or unixbench/pipe?"),
         ("nothing", "kdelta cases list"),
         ("./mine", "ends in .c, as in --case ./mine.c"),
