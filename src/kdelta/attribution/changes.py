@@ -50,6 +50,7 @@ class Change(Struct, frozen=True, kw_only=True):
     """A function or variable that differs. ``hosts``: functions of the baseline that stand for it when executed.
 
     ``boot_only``: it is thrown away once the kernel has started (``__init``), or is in no kernel that runs.
+    ``at_start``: the kernel's start calls it as well (``starting.py``), where that was asked.
     ``sets``: variables that such code names; the functions that use them are among the hosts.
     ``handed_on``: who has a pointer to it may use what differs, and is not among the hosts.
     ``taken_in``: whose code takes the address of a new function that nothing calls by name: call_rcu(), a work; of one
@@ -62,6 +63,7 @@ class Change(Struct, frozen=True, kw_only=True):
     kind: Kind
     hosts: tuple[str, ...]
     boot_only: bool = False
+    at_start: bool = False
     sets: tuple[str, ...] = ()
     handed_on: bool = False
     taken_in: tuple[str, ...] = ()
@@ -85,6 +87,7 @@ class Change(Struct, frozen=True, kw_only=True):
         alone = self.by_pointer or (self.handed_on and not self.hosts)
         by_pointer = "used by pointer" + (" alone" if alone else "")
         words += [by_pointer] if alone or self.handed_on else ["boot only"] if self.boot_only else []
+        words += ["called at boot"] if self.at_start and not self.boot_only else []
         words += [f"may set {_few(self.sets)}"] if self.sets else []
         words += [f"{self.namesakes[0]} of {self.namesakes[1]} {NAMESAKES}"] if self.namesakes[1] else []
         words += [f"its address is taken in {_few(self.taken_in)}: {LATER}"] if self.taken_in else []

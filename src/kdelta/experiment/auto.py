@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kdelta.attribution import images, selection
+from kdelta.attribution import images, selection, starting
 from kdelta.attribution.atlas import Atlas
 from kdelta.attribution.changes import Change, Changes
 from kdelta.attribution.reach import Reach, Row
@@ -101,6 +101,8 @@ def choose(
     chosen = selection.choose(found.changes, reach, asked.cost_s, asked.left_s(), given=given, controls=asked.controls)
     names = [*given, *(picked.case for picked in chosen.picked)]
     by_name = {case.name: case for case in (*asked.cases, *asked.given)}
+    if known is None and not (names or chosen.controls):
+        chosen = replace(chosen, unreached=_started(kernels[0], chosen.unreached))
     looked = _looked(bare, found, chosen, reach, differing.graph_of(kernels[-1]) if reach.rows else None)
     if known is not None:
         failed = sorted({case.name for case in asked.cases} & known.failed.keys())
@@ -109,7 +111,8 @@ def choose(
     looked = _with(looked, grouped)
     none = not (names or grouped or chosen.controls)
     several = asked.machine.smp > 1 and not all(change.in_no_case for change in found.changes)
-    if none and (several or any(change.boot_only for change in found.changes)) and asked.left_s() > 0:
+    starts = any(change.boot_only or change.at_start for change in (*found.changes, *chosen.unreached))
+    if none and (several or starts) and asked.left_s() > 0:
         # it may not start any more, and what is set there may change any path; and several CPUs run more than one does
         return tuple(asked.usual), replace(looked, controls=tuple(case.name for case in asked.usual))
     wanted = [by_name[name] for name in names]
@@ -127,6 +130,16 @@ def choose(
     extra = [*(one.case for one in (*turned, *grouped)), *inside]
     every = [*wanted, *extra, *(by_name[name] for name in chosen.controls)]
     return tuple({case.name: case for case in every}.values()), looked
+
+
+def _started(kernel: Kernel, unreached: Sequence[Change]) -> tuple[Change, ...]:
+    """The same, the first of them with whether the kernel's start calls it."""
+    graph = differing.graph_of(kernel)
+    if graph is None or all(change.boot_only for change in unreached):
+        return tuple(unreached)
+    image = images.image_of(kernel)
+    first = [replace(one, at_start=starting.calls(image, one.hosts, graph.callers)) for one in unreached[:_PATHS]]
+    return (*first, *unreached[_PATHS:])
 
 
 def _grouped(

@@ -120,6 +120,11 @@ def is_boot_only(title: str) -> bool:
     return "boot only" in title.partition(" (")[2]
 
 
+def sets_at_boot(title: str) -> bool:
+    """Whether it says that the kernel's start executes the change, alone or not: other paths may follow from that."""
+    return is_boot_only(title) or "called at boot" in title.partition(" (")[2]
+
+
 class Location(Struct, frozen=True, kw_only=True):
     """The first line that a change has in a function; ``function`` is "" where it lies outside of all."""
 

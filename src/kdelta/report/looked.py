@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kdelta.model import Annotations, Beside, Looked, Unreached
-from kdelta.model.experiment import is_boot_only, is_new
+from kdelta.model.experiment import is_boot_only, is_new, sets_at_boot
 from kdelta.units import counted
 
 _CALL = re.compile(r"__(?:x64|arm64|do|se)_sys_")
@@ -70,7 +70,7 @@ def may_set(looked: Looked) -> str:
 def _sets(looked: Looked) -> str:
     """The same behind what no case executes: a sentence of its own."""
     said = may_set(looked)
-    return f". {said[0].upper()}{said[1:]}" if any(is_boot_only(one.name) for one in looked.unreached) else ""
+    return f". {said[0].upper()}{said[1:]}" if any(sets_at_boot(one.name) for one in looked.unreached) else ""
 
 
 def _program(looked: Looked) -> str:

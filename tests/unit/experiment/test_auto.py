@@ -163,6 +163,28 @@ def test_what_runs_at_boot_alone_is_told_without_a_map(bench: Bench) -> None:
     assert sentences.nothing(looked).endswith("--case path_lookup. Whether the patched kernel boots was not tried")
 
 
+def test_what_the_start_calls_may_change_paths_that_do_not_call_it(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """zone_batchsize(): "Nothing was measured", where each allocation of pages took another way by what it had set."""
+    start = '__attribute__((section(".init.text"), noinline)) int starts(int a) { return a * 5; }'
+    before, after = (
+        f"{SOURCE}\n{start}".replace("weights[a & 7]", what) for what in ("weights[a & 7]", "weights[a & 3]")
+    )
+
+    class Graph:
+        def callers(self, name: str) -> tuple[str, ...]:
+            return {"weigh": ("sizes",), "sizes": ("starts",)}.get(name, ())
+
+    monkeypatch.setattr(calls, "load", lambda *_: Graph())
+    cases, looked = bench.choose(before, after)
+    assert (cases, looked.controls) == (["c"], ("c",))
+    told = " ".join(sentences.sentences(looked))
+    assert "(1 of 1): weigh (called at boot). What is set at boot may change other paths: name cases" in told
+    monkeypatch.setattr(Graph, "callers", lambda *_: ())
+    assert bench.choose(before, after)[0] == []
+
+
 def test_cases_that_the_atlas_knows_are_not_mapped(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     every = [Case(workload="getppid", label=name) for name in "abc"]
     digests = {case.name: digest(catalogue(())["getppid"], case) for case in every}
