@@ -107,6 +107,7 @@ def test_sizes_of_two_kinds_are_not_compared(tmp_path: Path, monkeypatch: pytest
     for two in ((Image(data), bare), (bare, Image(data))):
         diff, whole = images.compare(*two)
         assert not diff.functions and diff.total_before == diff.total_after and not whole
+    assert code.function_diff(*images.alike(Image(data), bare), "step") == ""
     assert images.compare(Image(data), Image(data))[1], "where both have a table, instructions are compared"
 
 
