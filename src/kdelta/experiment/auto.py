@@ -16,7 +16,7 @@ from kdelta.attribution.changes import Change, Changes
 from kdelta.attribution.reach import Reach, Row
 from kdelta.experiment import differing, knobs, memcgs, programs, silent
 from kdelta.experiment import reach as mapping
-from kdelta.kernel import changed, source, unseen
+from kdelta.kernel import changed, directories, source, unseen
 from kdelta.kernel.calls import CallGraph
 from kdelta.model import Case, Kernel, Looked, MachineOptions, Progress, Unreached
 from kdelta.spec.kernels import BUILT_KINDS, KernelSpec
@@ -114,7 +114,9 @@ def choose(
     starts = any(change.boot_only or change.at_start for change in (*found.changes, *chosen.unreached))
     if none and (several or starts) and asked.left_s() > 0:
         # it may not start any more, and what is set there may change any path; and several CPUs run more than one does
-        return tuple(asked.usual), replace(looked, controls=tuple(case.name for case in asked.usual))
+        near = () if several else tuple(by_name[name] for name in _near(specs, reach, len(asked.usual)))
+        anyhow = near or tuple(asked.usual)
+        return anyhow, replace(looked, controls=tuple(case.name for case in anyhow), near=bool(near))
     wanted = [by_name[name] for name in names]
     turned = () if found.whole or found.sizes_only else _turned(kernels, found, wanted, reach, asked, progress)
     looked = replace(
@@ -140,6 +142,14 @@ def _started(kernel: Kernel, unreached: Sequence[Change]) -> tuple[Change, ...]:
     image = images.image_of(kernel)
     first = [replace(one, at_start=starting.calls(image, one.hosts, graph.callers)) for one in unreached[:_PATHS]]
     return (*first, *unreached[_PATHS:])
+
+
+def _near(specs: Sequence[KernelSpec], reach: Reach, most: int) -> list[str]:
+    """The cases that spend most in functions of the files that the patches touch; [] where nothing is mapped."""
+    folder = source.objects(specs[0]) if reach.rows and specs and specs[0].kind in BUILT_KINDS else None
+    own = directories.functions_of(folder, silent.touched(specs)) if folder is not None else frozenset()
+    shares = {row.case: row.share(own) for row in reach.rows}
+    return sorted((case for case in shares if shares[case]), key=lambda case: (-shares[case], case))[:most]
 
 
 def _grouped(

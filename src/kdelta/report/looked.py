@@ -140,6 +140,8 @@ def _tried(what: str, found: Mapping[str, Sequence[str]]) -> list[str]:
 def _controls(looked: Looked) -> str:
     if looked.cpus > 1:
         return f"Measured all the same, as on {looked.cpus} CPUs other code runs"
+    if looked.near:
+        return "Measured all the same, as they spend most in functions of the files that it touches"
     return "Controls, which execute nothing that differs"
 
 
@@ -338,6 +340,7 @@ def document(looked: Looked) -> dict[str, Any]:
         "interrupting": list(looked.interrupting),
         "given": list(looked.given),
         "controls": list(looked.controls),
+        "near": looked.near,
         "not_mapped": list(looked.not_mapped),
         "needs": dict(looked.needs),
         "whole": looked.whole,

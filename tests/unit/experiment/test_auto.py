@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from kdelta.attribution.reach import Reach
 from kdelta.experiment import auto, knobs, silent, templates
 from kdelta.experiment import reach as mapping
-from kdelta.kernel import calls, naming, source, symbols
+from kdelta.kernel import calls, directories, naming, source, symbols
 from kdelta.kernel.guards import LeftOut
 from kdelta.kernel.products import Built
 from kdelta.kernel.sources import parse_kernel
@@ -181,6 +181,13 @@ def test_what_the_start_calls_may_change_paths_that_do_not_call_it(
     assert (cases, looked.controls) == (["c"], ("c",))
     told = " ".join(sentences.sentences(looked))
     assert "(1 of 1): weigh (called at boot). What is set at boot may change other paths: name cases" in told
+    monkeypatch.setattr(source, "objects", lambda _: bench.folder)
+    monkeypatch.setattr(source, "touched", lambda _: ("mm/sizes.c",))
+    monkeypatch.setattr(directories, "functions_of", lambda *_: frozenset({"call"}))
+    cases, looked = bench.choose(before, after, specs=(parse_kernel("src:x"), parse_kernel("src:y")))
+    assert (cases, looked.controls, looked.near) == (["b"], ("b",), True)
+    told = " ".join(sentences.sentences(looked))
+    assert "Measured all the same, as they spend most in functions of the files that it touches: b." in told
     monkeypatch.setattr(Graph, "callers", lambda *_: ())
     assert bench.choose(before, after)[0] == []
 
