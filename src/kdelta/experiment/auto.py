@@ -114,9 +114,10 @@ def choose(
     starts = any(change.boot_only or change.at_start for change in (*found.changes, *chosen.unreached))
     if none and (several or starts) and asked.left_s() > 0:
         # it may not start any more, and what is set there may change any path; and several CPUs run more than one does
-        near = () if several else tuple(by_name[name] for name in _near(specs, reach, len(asked.usual)))
-        anyhow = near or tuple(asked.usual)
-        return anyhow, replace(looked, controls=tuple(case.name for case in anyhow), near=bool(near))
+        near = [] if several else _near(specs, reach, len(asked.usual))
+        usual = [case for case in asked.usual if case.name not in near]
+        looked = replace(looked, near=tuple(near), controls=tuple(case.name for case in usual))
+        return (*(by_name[name] for name in near), *usual), looked
     wanted = [by_name[name] for name in names]
     turned = () if found.whole or found.sizes_only else _turned(kernels, found, wanted, reach, asked, progress)
     looked = replace(

@@ -104,7 +104,7 @@ class Looked(Struct, frozen=True, kw_only=True):
     charged: tuple[
         str, ...
     ] = ()  # flags of the patches for which the cases of ``in_memcg`` without functions are there
-    near: bool = False  # ``controls`` are cases that spend most in functions of the files that were touched
+    near: tuple[str, ...] = ()  # measured beside ``controls``, as they spend most in functions of the files touched
     cpus: int = 0  # of a guest, where several could be counted; what cases execute is looked up on one
 
 

@@ -61,7 +61,7 @@ def _alone(looked: Looked) -> str:
 
 def may_set(looked: Looked) -> str:
     """What is to be said of what runs at boot; cases are named by way of one that was not measured."""
-    measured = " ".join((*looked.cases, *looked.controls, *looked.given))
+    measured = " ".join((*looked.cases, *looked.near, *looked.controls, *looked.given))
     other = next((name for name in _USUAL if name not in measured), "")
     more = f": name cases, as in kdelta compare BASELINE PATCHED --case {other}"
     return f"what is set at boot may change other paths{more if other else ''}"
@@ -140,8 +140,6 @@ def _tried(what: str, found: Mapping[str, Sequence[str]]) -> list[str]:
 def _controls(looked: Looked) -> str:
     if looked.cpus > 1:
         return f"Measured all the same, as on {looked.cpus} CPUs other code runs"
-    if looked.near:
-        return "Measured all the same, as they spend most in functions of the files that it touches"
     return "Controls, which execute nothing that differs"
 
 
@@ -219,6 +217,9 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
         lines.append(f"Measured in a memory cgroup (memcg) too, {why}: {_names(cases)}.")
     if looked.interrupting:
         lines.append(f"Executed only by interrupts that came into the cases: {_names(looked.interrupting)}.")
+    if looked.near:
+        why = "as they spend most in functions of the files that it touches"
+        lines.append(f"Measured all the same, {why}: {_names(looked.near)}.")
     if looked.controls:
         lines.append(f"{_controls(looked)}: {_names(looked.controls)}.")
     if looked.not_mapped:
@@ -340,7 +341,7 @@ def document(looked: Looked) -> dict[str, Any]:
         "interrupting": list(looked.interrupting),
         "given": list(looked.given),
         "controls": list(looked.controls),
-        "near": looked.near,
+        "near": list(looked.near),
         "not_mapped": list(looked.not_mapped),
         "needs": dict(looked.needs),
         "whole": looked.whole,

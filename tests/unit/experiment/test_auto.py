@@ -185,7 +185,7 @@ def test_what_the_start_calls_may_change_paths_that_do_not_call_it(
     monkeypatch.setattr(source, "touched", lambda _: ("mm/sizes.c",))
     monkeypatch.setattr(directories, "functions_of", lambda *_: frozenset({"call"}))
     cases, looked = bench.choose(before, after, specs=(parse_kernel("src:x"), parse_kernel("src:y")))
-    assert (cases, looked.controls, looked.near) == (["b"], ("b",), True)
+    assert (cases, looked.controls, looked.near) == (["b", "c"], ("c",), ("b",))
     told = " ".join(sentences.sentences(looked))
     assert "Measured all the same, as they spend most in functions of the files that it touches: b." in told
     monkeypatch.setattr(Graph, "callers", lambda *_: ())
