@@ -16,7 +16,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kdelta.attribution import alternatives, copied, data, texts
+from kdelta.attribution import alternatives, copied, data, placed, texts
 from kdelta.attribution.code import CodeDiff
 from kdelta.attribution.disassembly import Function, Image
 from kdelta.attribution.later import TO_RCU
@@ -108,6 +108,8 @@ class Changes(Struct, frozen=True, kw_only=True):
     functions: int
     whole: bool = False
     boot_patched: bool = False  # instructions that the kernel patches in at boot differ
+    shifted: bool = False  # nothing differs but where it lies,
+    elsewhere: tuple[str, ...] = ()  # these among other things than before
     sizes_only: bool = False
 
     @property
@@ -135,6 +137,8 @@ def find(
         found += _copies(before, after, {one.name for one in found})
         found += _at_another_level(before, after, {one.name for one in found})
         found += [_at_boot(name, who, before) for name, who in data.changed_at_boot(before, after).items()]
+    alike = not (found or sizes_only or diff.alternatives_differ)
+    shifted, elsewhere = placed.moved(before, after) if alike else (False, ())
     found = [replace(one, boot_only=_boot_only(one, before, after)) for one in found]
     total = len(before.sources) - len(before.aliases)
     differing = sum(one.kind not in _NO_CODE for one in found)
@@ -144,6 +148,8 @@ def find(
         functions=total,
         whole=whole,
         boot_patched=diff.alternatives_differ,
+        shifted=shifted,
+        elsewhere=elsewhere,
         sizes_only=sizes_only,
     )
 

@@ -84,6 +84,8 @@ def choose(
         whole=found.whole,
         through=_through(kernels, specs) if found.whole else (),
         boot_patched=found.boot_patched,
+        shifted=found.shifted,
+        elsewhere=found.elsewhere,
         sizes_only=found.sizes_only,
         off=missed.options,
         not_built=missed.parts,
@@ -245,6 +247,8 @@ def _differences(kernels: Sequence[Kernel], progress: Progress) -> Changes:
         functions=parts[0].functions,
         whole=any(part.whole for part in parts),
         boot_patched=any(part.boot_patched for part in parts),
+        shifted=any(part.shifted for part in parts),
+        elsewhere=tuple(sorted({name for part in parts for name in part.elsewhere})),
         sizes_only=any(part.sizes_only for part in parts),
     )
 

@@ -20,6 +20,7 @@ _NAMESAKES = "functions of this name"  # there, too
 _OF_PROGRAMS = "(the vDSO,"  # there, too
 _NOTHING = ": there is nothing to measure"
 UNTOUCHED = "none of its changed instructions ran"
+_UNSHOWN = "what that does to caches and TLBs, counts of instructions do not show"
 _USUAL = ("path_lookup", "pipe", "fork_vmas", "thread_spawn", "pidfd_open")
 PATCHED = (
     "Instructions that are patched in at boot differ: which of them run hangs on the features of the CPU "
@@ -112,6 +113,9 @@ def _differ(looked: Looked) -> str:
         return f"machine code and data are identical, as this config does not build {_names(left_out, _SHOWN_MISSING)}"
     if looked.defaults:
         return f"machine code and data are identical, as {_kept(looked)}"
+    if looked.shifted:
+        around = f"other things lie around {_names(looked.elsewhere)}; " if looked.elsewhere else ""
+        return f"machine code and data are identical, at other addresses: {around}{_UNSHOWN}"
     return f"machine code and data are identical{_NOTHING}"
 
 
@@ -342,6 +346,8 @@ def document(looked: Looked) -> dict[str, Any]:
         "given": list(looked.given),
         "controls": list(looked.controls),
         "near": list(looked.near),
+        "shifted": looked.shifted,
+        "elsewhere": list(looked.elsewhere),
         "not_mapped": list(looked.not_mapped),
         "needs": dict(looked.needs),
         "whole": looked.whole,
