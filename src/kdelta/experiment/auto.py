@@ -49,6 +49,11 @@ class Asked(Struct, frozen=True, kw_only=True):
     memcg: bool = False
 
     @property
+    def programs(self) -> frozenset[str]:
+        """The cases that run a suite's program: its counts vary."""
+        return frozenset(case.name for case in self.cases if self.workloads[case.workload].counted is not None)
+
+    @property
     def setup(self) -> mapping.Setup:
         """Of the guests that tell what a case executes: that takes no more CPUs."""
         machine = replace(self.machine, smp=1)
@@ -100,7 +105,9 @@ def choose(
     progress.note(f"{len(found.changes)} {what}")
     reach, known = _map(kernels, specs, found, asked, progress)
     given = [case.name for case in asked.given]
-    chosen = selection.choose(found.changes, reach, asked.cost_s, asked.left_s(), given=given, controls=asked.controls)
+    chosen = selection.choose(
+        found.changes, reach, asked.cost_s, asked.left_s(), given=given, varying=asked.programs, controls=asked.controls
+    )
     names = [*given, *(picked.case for picked in chosen.picked)]
     by_name = {case.name: case for case in (*asked.cases, *asked.given)}
     if known is None and not (names or chosen.controls):
@@ -190,7 +197,7 @@ def _turned(
     """Cases beside ``cases``, with a knob otherwise or on another way: no time is asked for them but what is left."""
     usual = [case for case in cases if case.cgroup == "root" and not case.pressure]
     chosen = [case.name for case in cases]  # of others no programs: their counts vary, which seldom decides anything
-    repeating = {case.name: case for case in asked.cases if asked.workloads[case.workload].counted is None}
+    repeating = {case.name: case for case in asked.cases if case.name not in asked.programs}
 
     def others(names: Collection[str]) -> list[Case]:
         hosts = {host for one in found.changes if one.name in names for host in one.hosts} - reach.interrupting
