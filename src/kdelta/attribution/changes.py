@@ -16,7 +16,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kdelta.attribution import alternatives, copied, data, texts
+from kdelta.attribution import alternatives, copied, data, placed, texts
 from kdelta.attribution.code import CodeDiff
 from kdelta.attribution.disassembly import Function, Image
 from kdelta.attribution.later import TO_RCU
@@ -50,6 +50,7 @@ class Change(Struct, frozen=True, kw_only=True):
     """A function or variable that differs. ``hosts``: functions of the baseline that stand for it when executed.
 
     ``boot_only``: it is thrown away once the kernel has started (``__init``), or is in no kernel that runs.
+    ``at_start``: the kernel's start calls it as well (``starting.py``), where that was asked.
     ``sets``: variables that such code names; the functions that use them are among the hosts.
     ``handed_on``: who has a pointer to it may use what differs, and is not among the hosts.
     ``taken_in``: whose code takes the address of a new function that nothing calls by name: call_rcu(), a work; of one
@@ -62,6 +63,7 @@ class Change(Struct, frozen=True, kw_only=True):
     kind: Kind
     hosts: tuple[str, ...]
     boot_only: bool = False
+    at_start: bool = False
     sets: tuple[str, ...] = ()
     handed_on: bool = False
     taken_in: tuple[str, ...] = ()
@@ -85,6 +87,7 @@ class Change(Struct, frozen=True, kw_only=True):
         alone = self.by_pointer or (self.handed_on and not self.hosts)
         by_pointer = "used by pointer" + (" alone" if alone else "")
         words += [by_pointer] if alone or self.handed_on else ["boot only"] if self.boot_only else []
+        words += ["called at boot"] if self.at_start and not self.boot_only else []
         words += [f"may set {_few(self.sets)}"] if self.sets else []
         words += [f"{self.namesakes[0]} of {self.namesakes[1]} {NAMESAKES}"] if self.namesakes[1] else []
         words += [f"its address is taken in {_few(self.taken_in)}: {LATER}"] if self.taken_in else []
@@ -105,6 +108,8 @@ class Changes(Struct, frozen=True, kw_only=True):
     functions: int
     whole: bool = False
     boot_patched: bool = False  # instructions that the kernel patches in at boot differ
+    shifted: bool = False  # nothing differs but where it lies,
+    elsewhere: tuple[str, ...] = ()  # these among other things than before
     sizes_only: bool = False
 
     @property
@@ -132,6 +137,8 @@ def find(
         found += _copies(before, after, {one.name for one in found})
         found += _at_another_level(before, after, {one.name for one in found})
         found += [_at_boot(name, who, before) for name, who in data.changed_at_boot(before, after).items()]
+    alike = not (found or sizes_only or diff.alternatives_differ)
+    shifted, elsewhere = placed.moved(before, after) if alike else (False, ())
     found = [replace(one, boot_only=_boot_only(one, before, after)) for one in found]
     total = len(before.sources) - len(before.aliases)
     differing = sum(one.kind not in _NO_CODE for one in found)
@@ -141,6 +148,8 @@ def find(
         functions=total,
         whole=whole,
         boot_patched=diff.alternatives_differ,
+        shifted=shifted,
+        elsewhere=elsewhere,
         sizes_only=sizes_only,
     )
 

@@ -45,9 +45,25 @@ def image_of(kernel: Kernel) -> Image:
     return _read(kernel.vmlinux_path, kernel.vmlinux_sha256, named, kernel.label)
 
 
+def alike(before: Image, after: Image) -> tuple[Image, Image]:
+    """Both by names of one kind: where one has its kallsyms alone (a distribution's, stripped), both by theirs.
+
+    A symbol table has the sizes of functions, kallsyms have where the next symbol begins: nearly all would differ.
+    """
+    if isinstance(before, stripped.NamedImage) == isinstance(after, stripped.NamedImage):
+        return before, after
+    return _by_kallsyms(before), _by_kallsyms(after)
+
+
+@lru_cache(maxsize=3)
+def _by_kallsyms(image: Image) -> Image:
+    return stripped.NamedImage.of(image)
+
+
 @lru_cache(maxsize=8)
 def compare(before: Image, after: Image) -> tuple[CodeDiff, bool]:
     """The difference, and whether every instruction was compared (else: sizes only)."""
+    before, after = alike(before, after)
     if any(isinstance(image, stripped.NamedImage) for image in (before, after)):
         return stripped.size_diff(before, after), False
     return code.compare(before, after), True

@@ -57,12 +57,14 @@ def choose(
     budget_s: float,
     *,
     given: Sequence[str] = (),
+    varying: Collection[str] = (),
     controls: bool = False,
 ) -> Selection:
     """The cases for ``changes`` that ``budget_s`` allows, at least one where any executes them.
 
     ``cost_s`` is what measuring a case takes. ``given`` are measured anyhow, and picked where they execute something of
-    it. ``controls`` adds some that should not move.
+    it. Cases whose counts are ``varying`` are no further ones where others execute something of it: they take the most
+    boots, and mostly end undecided. ``controls`` adds some that should not move.
     """
     hosts = {name for change in changes for name in change.hosts}
     weight = {row.case: row.share(hosts) for row in reach.rows}
@@ -72,6 +74,8 @@ def choose(
     wanted = [row for row in _cover(changes, by_change) if row not in of_user]
     chosen = {row.case for row in (*wanted, *of_user)}
     rest = sorted((row for row in reach.rows if weight[row.case] and row.case not in chosen), key=_by(weight))
+    if any(row.case not in varying for row in (*wanted, *rest)):
+        rest = [row for row in rest if row.case not in varying]
     further = _other_ways_first(rest, [*of_user, *wanted], hosts)
     affordable = _affordable(sorted(wanted, key=_by(weight)), cost_s, budget_s, least=0 if of_user else 1)
     if len(affordable) == len(wanted):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from kdelta.attribution.code import CodeDiff, FunctionCode, names_of_both, size_of
 from kdelta.attribution.disassembly import Function, Image
 from kdelta.errors import UserError
+from kdelta.kernel import symbols
 from kdelta.kernel.symbols import SymbolTable
 
 IDENTICAL = "the machine code is identical"
@@ -28,6 +29,15 @@ class NamedImage(Image):
         """
         self._table = table
         super().__init__(data, name)
+
+    @classmethod
+    def of(cls, image: Image) -> Image:
+        """``image`` by its own kallsyms, where it has any; of what has a symbol table that is passed over."""
+        if isinstance(image, cls):
+            return image
+        data = image._file.data
+        table = symbols.from_image(data, kallsyms_alone=True)
+        return image if isinstance(table, symbols.NoSymbols) else cls(data, table)
 
     def _read_symbols(self, name: str) -> None:
         self._addresses, self._symbols, self.functions = [], [], {}

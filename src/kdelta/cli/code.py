@@ -49,7 +49,7 @@ def command(
         if len(kernels) != 2:
             raise UserError("code compares two kernels; a range is several")
         reporter.step("reading the machine code")
-        before, after = (images.image_of(kernel) for kernel in kernels)
+        before, after = images.alike(*map(images.image_of, kernels))
     if function:
         text = code.function_diff(before, after, function) or f"{function}: no instruction differs\n"
     else:

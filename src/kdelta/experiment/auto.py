@@ -10,13 +10,13 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kdelta.attribution import images, selection
+from kdelta.attribution import images, selection, starting
 from kdelta.attribution.atlas import Atlas
 from kdelta.attribution.changes import Change, Changes
 from kdelta.attribution.reach import Reach, Row
 from kdelta.experiment import differing, knobs, memcgs, programs, silent
 from kdelta.experiment import reach as mapping
-from kdelta.kernel import changed, source, unseen
+from kdelta.kernel import changed, directories, source, unseen
 from kdelta.kernel.calls import CallGraph
 from kdelta.model import Case, Kernel, Looked, MachineOptions, Progress, Unreached
 from kdelta.spec.kernels import BUILT_KINDS, KernelSpec
@@ -47,6 +47,11 @@ class Asked(Struct, frozen=True, kw_only=True):
     over: Callable[[], bool] = lambda: False
     controls: bool = False
     memcg: bool = False
+
+    @property
+    def programs(self) -> frozenset[str]:
+        """The cases that run a suite's program: its counts vary."""
+        return frozenset(case.name for case in self.cases if self.workloads[case.workload].counted is not None)
 
     @property
     def setup(self) -> mapping.Setup:
@@ -84,6 +89,8 @@ def choose(
         whole=found.whole,
         through=_through(kernels, specs) if found.whole else (),
         boot_patched=found.boot_patched,
+        shifted=found.shifted,
+        elsewhere=found.elsewhere,
         sizes_only=found.sizes_only,
         off=missed.options,
         not_built=missed.parts,
@@ -98,9 +105,13 @@ def choose(
     progress.note(f"{len(found.changes)} {what}")
     reach, known = _map(kernels, specs, found, asked, progress)
     given = [case.name for case in asked.given]
-    chosen = selection.choose(found.changes, reach, asked.cost_s, asked.left_s(), given=given, controls=asked.controls)
+    chosen = selection.choose(
+        found.changes, reach, asked.cost_s, asked.left_s(), given=given, varying=asked.programs, controls=asked.controls
+    )
     names = [*given, *(picked.case for picked in chosen.picked)]
     by_name = {case.name: case for case in (*asked.cases, *asked.given)}
+    if known is None and not (names or chosen.controls):
+        chosen = replace(chosen, unreached=_started(kernels[0], chosen.unreached))
     looked = _looked(bare, found, chosen, reach, differing.graph_of(kernels[-1]) if reach.rows else None)
     if known is not None:
         failed = sorted({case.name for case in asked.cases} & known.failed.keys())
@@ -109,9 +120,13 @@ def choose(
     looked = _with(looked, grouped)
     none = not (names or grouped or chosen.controls)
     several = asked.machine.smp > 1 and not all(change.in_no_case for change in found.changes)
-    if none and (several or any(change.boot_only for change in found.changes)) and asked.left_s() > 0:
+    starts = any(change.boot_only or change.at_start for change in (*found.changes, *chosen.unreached))
+    if none and (several or starts) and asked.left_s() > 0:
         # it may not start any more, and what is set there may change any path; and several CPUs run more than one does
-        return tuple(asked.usual), replace(looked, controls=tuple(case.name for case in asked.usual))
+        near = [] if several else _near(specs, reach, len(asked.usual))
+        usual = [case for case in asked.usual if case.name not in near]
+        looked = replace(looked, near=tuple(near), controls=tuple(case.name for case in usual))
+        return (*(by_name[name] for name in near), *usual), looked
     wanted = [by_name[name] for name in names]
     turned = () if found.whole or found.sizes_only else _turned(kernels, found, wanted, reach, asked, progress)
     looked = replace(
@@ -127,6 +142,24 @@ def choose(
     extra = [*(one.case for one in (*turned, *grouped)), *inside]
     every = [*wanted, *extra, *(by_name[name] for name in chosen.controls)]
     return tuple({case.name: case for case in every}.values()), looked
+
+
+def _started(kernel: Kernel, unreached: Sequence[Change]) -> tuple[Change, ...]:
+    """The same, the first of them with whether the kernel's start calls it."""
+    graph = differing.graph_of(kernel)
+    if graph is None or all(change.boot_only for change in unreached):
+        return tuple(unreached)
+    image = images.image_of(kernel)
+    first = [replace(one, at_start=starting.calls(image, one.hosts, graph.callers)) for one in unreached[:_PATHS]]
+    return (*first, *unreached[_PATHS:])
+
+
+def _near(specs: Sequence[KernelSpec], reach: Reach, most: int) -> list[str]:
+    """The cases that spend most in functions of the files that the patches touch; [] where nothing is mapped."""
+    folder = source.objects(specs[0]) if reach.rows and specs and specs[0].kind in BUILT_KINDS else None
+    own = directories.functions_of(folder, silent.touched(specs)) if folder is not None else frozenset()
+    shares = {row.case: row.share(own) for row in reach.rows}
+    return sorted((case for case in shares if shares[case]), key=lambda case: (-shares[case], case))[:most]
 
 
 def _grouped(
@@ -164,7 +197,7 @@ def _turned(
     """Cases beside ``cases``, with a knob otherwise or on another way: no time is asked for them but what is left."""
     usual = [case for case in cases if case.cgroup == "root" and not case.pressure]
     chosen = [case.name for case in cases]  # of others no programs: their counts vary, which seldom decides anything
-    repeating = {case.name: case for case in asked.cases if asked.workloads[case.workload].counted is None}
+    repeating = {case.name: case for case in asked.cases if case.name not in asked.programs}
 
     def others(names: Collection[str]) -> list[Case]:
         hosts = {host for one in found.changes if one.name in names for host in one.hosts} - reach.interrupting
@@ -221,6 +254,8 @@ def _differences(kernels: Sequence[Kernel], progress: Progress) -> Changes:
         functions=parts[0].functions,
         whole=any(part.whole for part in parts),
         boot_patched=any(part.boot_patched for part in parts),
+        shifted=any(part.shifted for part in parts),
+        elsewhere=tuple(sorted({name for part in parts for name in part.elsewhere})),
         sizes_only=any(part.sizes_only for part in parts),
     )
 

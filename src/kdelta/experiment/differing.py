@@ -59,7 +59,7 @@ def code_between(before: Kernel, after: Kernel) -> CodeDiff:
 
 
 def _found(before: Kernel, after: Kernel, path: Path | None) -> Changes:
-    images_of = images.image_of(before), images.image_of(after)
+    images_of = images.alike(images.image_of(before), images.image_of(after))
 
     def callers(name: str) -> Iterable[str]:  # of functions that are new, or that RCU may call
         graph = graph_of(after)

@@ -42,7 +42,7 @@ def told(
     if not alike or not usual or kernels[0].arch != "x86_64" or not known.covers(kernels[0].release):
         return None
     folder = source.objects(specs[0])
-    paths = _touched(specs)
+    paths = touched(specs)
     if folder is None or not paths or not all(map(atlas.answers_for, paths)):
         return None
     return known if _silent(known, found, folder, paths, graph) else None
@@ -53,7 +53,7 @@ def _plain(machine: MachineOptions) -> MachineOptions:
     return MachineOptions(memory_mib=machine.memory_mib, qemu=machine.qemu, kvm=machine.kvm)
 
 
-def _touched(specs: Sequence[KernelSpec]) -> set[str]:
+def touched(specs: Sequence[KernelSpec]) -> set[str]:
     """All files that the patches change; between commits those that git names."""
     paths = {path for spec in specs for path in source.touched(spec)}
     for spec in specs[1:]:

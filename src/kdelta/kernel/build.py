@@ -339,12 +339,17 @@ def not_built(obj: Path, src_name: str, paths: Iterable[str], current: Callable[
 
     ``src_name`` is the name of the directory of the source, as the compiler was told it.
     """
-
     ours = [path for path in paths if not path.startswith(("tools/", "samples/"))]
-    missing = {one for one in ours if one.endswith((".c", ".S")) and not current((obj / one).with_suffix(".o"), one)}
+    code = (one for one in ours if one.endswith((".c", ".S")))
+    missing = {one for one in code if not any(current(made, one) for made in _made_of(obj / one))}
     missing -= _included(obj, src_name, missing, current)
     missing |= _unused(obj, src_name, [path for path in ours if path.endswith(".h")])
     return [path for path in ours if path in missing]
+
+
+def _made_of(source: Path) -> Iterable[Path]:
+    """What Kbuild may make of a source: an object, numbers for assembly; a linker script, a program of the build."""
+    return (source.with_suffix(".o"), *filter(Path.is_file, map(source.with_suffix, (".s", ""))))
 
 
 def _included(obj: Path, src_name: str, sources: Set[str], current: Callable[[Path, str], bool]) -> frozenset[str]:

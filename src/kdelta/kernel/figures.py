@@ -13,8 +13,14 @@ from collections.abc import Iterator, Sequence
 
 _MORE = r"(?:fast|quick|slow|few|less|more|high|low|short|small|larg|cheap|better)\w*"
 _PART = r"(?:half|thirds?|quarters?|fifths?|tenths?)"
+_WORDS = r"(?:half\s+a|one|two|three|four|five|six|seven|eight|nine|ten|twelve|fifteen|twenty|thirty|forty|fifty)"
+_SPEED = r"(?:speed|throughput|bandwidth|performance|time|cost|latency|overhead|rate)"
+_SURE = r"(?!\s(?:reproducible|sure|certain|safe|correct|compatible|reliabl\w+)\b)"  # of what 100 % are no figure
 _FIGURE = re.compile(
-    r"\d[\s-]?(?:%|percent\b|per\s?cent\b|pct\b)|\d[ -]percentage"
+    rf"\d[\s-]?(?:%{_SURE}|percent\b{_SURE}|per\s?cent\b{_SURE}|pct\b)|\d[ -]percentage"
+    rf"|\b{_WORDS}[\s-]per\s?cent\b|\ba\s(?:milli|micro)?(?:second|minute)\s(?:fast|soon|quick|slow)er\b"
+    rf"|\b{_SPEED}\s+(?:[\w-]+\s+){{0,3}}(?:doubl|halv|tripl)(?:es|ed)\b"
+    r"|[:=]\s?\d[\d,.]*[kKMG]?\s+(?:vs\.?|versus)\s+\d|\bgeo(?:metric)?[\s-]?means?\b[^.:=]{0,40}[:=]\s?~?\d"
     r"|\b\d+(?:\.\d+)?\s?(?:[x×]|times)\s+(?:as\s+)?(?:fast|quick|slow|few|less|more|high|low|better|cheap|speed|improve|throughput)"
     rf"|\b\d+\.\d+(?:x\b|\s?×)|\bx\d+(?:\.\d+)?\s+{_MORE}|\b\d+(?:\.\d+)?-?fold\b|\b(?:two|three|four|five|ten|hundred)-?fold\b"
     r"|\b(?:by|about|around|roughly|nearly|almost|over|than|to|of)\s+~?\d+x\b|~\d+x\b"
@@ -42,8 +48,9 @@ _SIDES = r"before|after|with|without|base|baseline|patched|unpatched|vanilla|mai
 _SIDE = re.compile(rf"^(?:{_SIDES})\b[^:]{{0,40}}:$", re.I)
 _SIDED = re.compile(rf"({_SIDES})\b[^:]{{0,40}}:[^:]*(?<![\w.])\d[\d,]*(?:\.\d+)?(?![\w.])", re.I)  # "Before: 125.3"
 _COLUMNS = re.compile(rf"\b(?:{_SIDES}|patch|delta|diff)\b", re.I)  # of a table of two kernels
-_NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d,]*(?:\.\d+)?(?![\w.])")
+_NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d,]*(?:\.\d+)?[kKMGT]?(?![\w.])")
 _GAP = re.compile(r"[^\s.!?:](?:  +|\t+)\S")
+_MARK = re.compile(r"^[-*+]\s")  # of a list
 _BULLET = re.compile(r"(?:[-*+o]|\d+[.)]|\[\d+\])\s")
 _TRAILER = re.compile(r"[A-Z][A-Za-z-]+(?:-by|-id)?: ")
 _OF_GIT = re.compile(r"(?:[A-Z][A-Za-z]*(?:-[A-Za-z]+)*-[Bb]y|Fixes|Link|Closes|Cc|Message-I[Dd]|Change-Id): ")
@@ -81,7 +88,7 @@ def told(text: str) -> Iterator[str]:
             found, columns = [*([columns] if columns else []), said], ""
         elif _COLUMNS.search(said) or (not begun and _names_columns(said)):
             columns, of_two = said, bool(_COLUMNS.search(said))
-        yield from (f"{side} {one}".strip() for one in found)
+        yield from (f"{side} {_MARK.sub('', one)}".strip() for one in found)
         begun = begun or (bool(said) and _is_row(lines[at]))
         below = below or bool(found)
         at += taken

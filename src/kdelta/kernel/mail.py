@@ -309,6 +309,7 @@ def steps(data: bytes, name: str) -> tuple[PatchMail, ...]:
     every = pieces(data)
     mails = [mail for piece in every if (mail := _mail(piece, name)) is not None]
     mails = [mail for mail in mails if not mail.reply] or mails
+    mails = [mail for mail in mails if mail.number] or mails  # a cover letter's diff is against the version before
     if not mails and b"\0" in data:
         raise UserError(f"patch {name}: it holds NUL bytes, which no patch does; save the mail as plain text in UTF-8")
     if not mails:

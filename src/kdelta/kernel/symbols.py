@@ -153,12 +153,14 @@ def _readings(image: Image) -> Iterator[_Reading]:
         yield _reading("kallsyms", symbols)
 
 
-def from_image(data: bytes) -> SymbolTable | NoSymbols:
+def from_image(data: bytes, *, kallsyms_alone: bool = False) -> SymbolTable | NoSymbols:
     """The table of an uncompressed kernel: vmlinux, or an arm64 Image."""
     first: NoSymbols | None = None
     try:
         image = memory.open_image(data)
         for reading in _readings(image):
+            if kallsyms_alone and reading.source != "kallsyms":
+                continue
             found = _proven(image, reading)
             if isinstance(found, SymbolTable):
                 return found

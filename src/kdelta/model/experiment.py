@@ -104,6 +104,9 @@ class Looked(Struct, frozen=True, kw_only=True):
     charged: tuple[
         str, ...
     ] = ()  # flags of the patches for which the cases of ``in_memcg`` without functions are there
+    shifted: bool = False  # nothing differs but where it lies,
+    elsewhere: tuple[str, ...] = ()  # these functions and variables among other things than before
+    near: tuple[str, ...] = ()  # measured beside ``controls``, as they spend most in functions of the files touched
     cpus: int = 0  # of a guest, where several could be counted; what cases execute is looked up on one
 
 
@@ -118,6 +121,11 @@ def is_new(title: str) -> bool:
 def is_boot_only(title: str) -> bool:
     """Whether the title of a change says that the kernel's start alone executes it: no case does, ever."""
     return "boot only" in title.partition(" (")[2]
+
+
+def sets_at_boot(title: str) -> bool:
+    """Whether it says that the kernel's start executes the change, alone or not: other paths may follow from that."""
+    return is_boot_only(title) or "called at boot" in title.partition(" (")[2]
 
 
 class Location(Struct, frozen=True, kw_only=True):

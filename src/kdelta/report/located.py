@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from kdelta.model import Location
-from kdelta.model.experiment import is_boot_only, is_new
+from kdelta.model.experiment import is_new, sets_at_boot
 from kdelta.report import looked
 from kdelta.report.scrub import clean
 from kdelta.report.standing import Finding, Rule, standing
@@ -63,7 +63,7 @@ def _unseen(names: Sequence[str], known: dict[str, Location], why: str, at_boot:
         location = known[_bare(name)]
         if (location.path, location.line) not in seen:
             seen.add((location.path, location.line))
-            text = f"{clean(name)}: {why}" + (f"; {at_boot}" if at_boot and is_boot_only(name) else "")
+            text = f"{clean(name)}: {why}" + (f"; {at_boot}" if at_boot and sets_at_boot(name) else "")
             finding = Finding(word="warning", rule="not-looked-at", title="not looked at", text=text)
             yield Located(finding=finding, location=location)
 

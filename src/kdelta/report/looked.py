@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kdelta.model import Annotations, Beside, Looked, Unreached
-from kdelta.model.experiment import is_boot_only, is_new
+from kdelta.model.experiment import is_boot_only, is_new, sets_at_boot
 from kdelta.units import counted
 
 _CALL = re.compile(r"__(?:x64|arm64|do|se)_sys_")
@@ -20,6 +20,7 @@ _NAMESAKES = "functions of this name"  # there, too
 _OF_PROGRAMS = "(the vDSO,"  # there, too
 _NOTHING = ": there is nothing to measure"
 UNTOUCHED = "none of its changed instructions ran"
+_UNSHOWN = "what that does to caches and TLBs, counts of instructions do not show"
 _USUAL = ("path_lookup", "pipe", "fork_vmas", "thread_spawn", "pidfd_open")
 PATCHED = (
     "Instructions that are patched in at boot differ: which of them run hangs on the features of the CPU "
@@ -61,7 +62,7 @@ def _alone(looked: Looked) -> str:
 
 def may_set(looked: Looked) -> str:
     """What is to be said of what runs at boot; cases are named by way of one that was not measured."""
-    measured = " ".join((*looked.cases, *looked.controls, *looked.given))
+    measured = " ".join((*looked.cases, *looked.near, *looked.controls, *looked.given))
     other = next((name for name in _USUAL if name not in measured), "")
     more = f": name cases, as in kdelta compare BASELINE PATCHED --case {other}"
     return f"what is set at boot may change other paths{more if other else ''}"
@@ -70,7 +71,7 @@ def may_set(looked: Looked) -> str:
 def _sets(looked: Looked) -> str:
     """The same behind what no case executes: a sentence of its own."""
     said = may_set(looked)
-    return f". {said[0].upper()}{said[1:]}" if any(is_boot_only(one.name) for one in looked.unreached) else ""
+    return f". {said[0].upper()}{said[1:]}" if any(sets_at_boot(one.name) for one in looked.unreached) else ""
 
 
 def _program(looked: Looked) -> str:
@@ -112,6 +113,9 @@ def _differ(looked: Looked) -> str:
         return f"machine code and data are identical, as this config does not build {_names(left_out, _SHOWN_MISSING)}"
     if looked.defaults:
         return f"machine code and data are identical, as {_kept(looked)}"
+    if looked.shifted:
+        around = f"other things lie around {_names(looked.elsewhere)}; " if looked.elsewhere else ""
+        return f"machine code and data are identical, at other addresses: {around}{_UNSHOWN}"
     return f"machine code and data are identical{_NOTHING}"
 
 
@@ -217,6 +221,9 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
         lines.append(f"Measured in a memory cgroup (memcg) too, {why}: {_names(cases)}.")
     if looked.interrupting:
         lines.append(f"Executed only by interrupts that came into the cases: {_names(looked.interrupting)}.")
+    if looked.near:
+        why = "as they spend most in functions of the files that it touches"
+        lines.append(f"Measured all the same, {why}: {_names(looked.near)}.")
     if looked.controls:
         lines.append(f"{_controls(looked)}: {_names(looked.controls)}.")
     if looked.not_mapped:
@@ -341,6 +348,9 @@ def document(looked: Looked) -> dict[str, Any]:
         "interrupting": list(looked.interrupting),
         "given": list(looked.given),
         "controls": list(looked.controls),
+        "near": list(looked.near),
+        "shifted": looked.shifted,
+        "elsewhere": list(looked.elsewhere),
         "not_mapped": list(looked.not_mapped),
         "needs": dict(looked.needs),
         "whole": looked.whole,

@@ -64,6 +64,19 @@ def test_a_given_case_comes_first_and_is_looked_at_where_it_executes_a_change() 
     assert ([one.case for one in chosen.picked], [one.name for one in chosen.left_out]) == (["mine"], ["f"])
 
 
+def test_cases_whose_counts_vary_are_no_further_ones_where_others_are() -> None:
+    """stress-ng/vfork took 40 boots beside eleven cases of fork that 10 decided: "undecided in 1" was the answer."""
+    rows = (row("a", f=(1, 50), rest=(1, 50)), row("b", f=(1, 20), rest=(1, 80)), row("noisy", f=(1, 40), g=(1, 60)))
+
+    def chosen(names: str, *of: Row) -> list[str]:
+        found = choose(change(*names), Reach(kernel="k", rows=of), lambda _: 1.0, 100.0, varying={"noisy", "other"})
+        return [one.case for one in found.picked]
+
+    assert chosen("f", *rows) == ["a", "b"]
+    assert "noisy" in chosen("fg", *rows), "nothing else executes g"
+    assert chosen("f", rows[2], row("other", f=(1, 9), rest=(1, 99))) == ["noisy", "other"]
+
+
 def test_controls_execute_nothing_that_changed() -> None:
     rows = [row(f"c{i}", rest=(1, 10)) for i in range(9)] + [row("hit", f=(1, 1))]
     lost = Row(case="lost", state="unsupported")

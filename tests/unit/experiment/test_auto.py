@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from kdelta.attribution.reach import Reach
 from kdelta.experiment import auto, knobs, silent, templates
 from kdelta.experiment import reach as mapping
-from kdelta.kernel import calls, naming, source, symbols
+from kdelta.kernel import calls, directories, naming, source, symbols
 from kdelta.kernel.guards import LeftOut
 from kdelta.kernel.products import Built
 from kdelta.kernel.sources import parse_kernel
@@ -161,6 +161,35 @@ def test_what_runs_at_boot_alone_is_told_without_a_map(bench: Bench) -> None:
         assert "starts (boot only). What is set at boot may change other paths: name cases" in told
         assert "kdelta compare BASELINE PATCHED --case path_lookup" in told
     assert sentences.nothing(looked).endswith("--case path_lookup. Whether the patched kernel boots was not tried")
+
+
+def test_what_the_start_calls_may_change_paths_that_do_not_call_it(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """zone_batchsize(): "Nothing was measured", where each allocation of pages took another way by what it had set."""
+    start = '__attribute__((section(".init.text"), noinline)) int starts(int a) { return a * 5; }'
+    before, after = (
+        f"{SOURCE}\n{start}".replace("weights[a & 7]", what) for what in ("weights[a & 7]", "weights[a & 3]")
+    )
+
+    class Graph:
+        def callers(self, name: str) -> tuple[str, ...]:
+            return {"weigh": ("sizes",), "sizes": ("starts",)}.get(name, ())
+
+    monkeypatch.setattr(calls, "load", lambda *_: Graph())
+    cases, looked = bench.choose(before, after)
+    assert (cases, looked.controls) == (["c"], ("c",))
+    told = " ".join(sentences.sentences(looked))
+    assert "(1 of 1): weigh (called at boot). What is set at boot may change other paths: name cases" in told
+    monkeypatch.setattr(source, "objects", lambda _: bench.folder)
+    monkeypatch.setattr(source, "touched", lambda _: ("mm/sizes.c",))
+    monkeypatch.setattr(directories, "functions_of", lambda *_: frozenset({"call"}))
+    cases, looked = bench.choose(before, after, specs=(parse_kernel("src:x"), parse_kernel("src:y")))
+    assert (cases, looked.controls, looked.near) == (["b", "c"], ("c",), ("b",))
+    told = " ".join(sentences.sentences(looked))
+    assert "Measured all the same, as they spend most in functions of the files that it touches: b." in told
+    monkeypatch.setattr(Graph, "callers", lambda *_: ())
+    assert bench.choose(before, after)[0] == []
 
 
 def test_cases_that_the_atlas_knows_are_not_mapped(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

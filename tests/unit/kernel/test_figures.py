@@ -55,6 +55,11 @@ from kdelta.kernel import figures
         "it is x1.5 faster",
         "twice the number of requests",
         "doubles throughput, halves latency",
+        "about three percent in our benchmark of a database",
+        "A kernel build is a second faster.",
+        "Throughput nearly doubles with 128 threads.",
+        "sysbench tps: 12033 vs. 12455.",
+        "Geometric mean over 12 workloads: 1.023 (higher is better)",
     ],
 )
 def test_figures_are_known_by_many_units(line: str) -> None:
@@ -80,6 +85,8 @@ def test_figures_are_known_by_many_units(line: str) -> None:
         "before: nothing\n\nafter: 3",
         "Changes in v2: what was said to 1/3 and 2/3 is done.",
         "It waits 3 more times, and at most 30 seconds less the delay.",
+        "The hang is 100% reproducible, and the fix is 100 percent safe.",
+        "The bit doubles as a lock, and a second earlier patch does the same.",
         "The third path is not halved where time is short; x86 is one half.",
     ],
 )
@@ -149,6 +156,18 @@ def test_the_numbers_of_two_sides_are_told_both() -> None:
         "before: 412.3 +- 1.2",
         "after: 399.8 +- 1.1",
     ]
+
+
+def test_a_table_of_two_kernels_may_round_its_numbers() -> None:
+    """Of numbers such as 5.2M neither the row nor its columns were quoted."""
+    said = (
+        "Opens a second:\n\n             vanilla   patched\n4 threads    5.2M      5.6M\n8 threads    9.4M      10.1M\n"
+    )
+    assert list(figures.told(said)) == ["vanilla patched", "4 threads 5.2M 5.6M", "8 threads 9.4M 10.1M"]
+
+
+def test_the_mark_of_a_list_is_not_quoted() -> None:
+    assert list(figures.told("Changes:\n - measured again: 2.1% (was 3.4%)\n")) == ["measured again: 2.1% (was 3.4%)"]
 
 
 def test_the_first_row_of_a_table_names_its_columns_whatever_they_are() -> None:

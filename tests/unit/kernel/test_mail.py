@@ -57,6 +57,16 @@ def test_a_patch_that_has_its_cover_letter_beside_it_is_not_alone() -> None:
     assert len(steps(message("[PATCH 0/1] one", "One.") + message("[PATCH 1/1] a", DIFF), "a.mbox")) == 1
 
 
+def test_an_interdiff_in_a_cover_letter_is_no_patch() -> None:
+    """``git format-patch --cover-letter --interdiff`` writes it as a diff: the series had a patch too many."""
+    cover = message("[PATCH v2 0/2] both", f"Two patches.\n\nInterdiff against v1:\n{DIFF}")
+    series = cover + message("[PATCH v2 1/2] a", DIFF) + message("[PATCH v2 2/2] b", DIFF)
+    assert [mail.subject for mail in steps(series, "series.mbox")] == ["a", "b"]
+    with pytest.raises(UserError, match=r"\[2/2\] of the series is missing"):
+        steps(cover + message("[PATCH v2 1/2] a", DIFF), "series.mbox")
+    assert len(steps(message("[PATCH 0/1] one", DIFF), "a.mbox")) == 1
+
+
 @pytest.mark.parametrize(
     ("head", "old", "new", "executable"),
     [

@@ -118,6 +118,17 @@ def test_a_source_that_another_one_includes_is_built(tmp_path: Path) -> None:
         "gone.c",
     ]
     assert builder.not_built(paths) == ["kernel/sched/cor.c", "kernel/exit.c", "kernel/sched/ext.h"]
+    others = {
+        "arch/x86/vmlinux.lds.S": "vmlinux.lds",
+        "arch/x86/asm-offsets.c": "asm-offsets.s",
+        "arch/x86/host.c": "host",
+    }
+    for name, made in others.items():  # a patch that moved all text was "identical, as vmlinux.lds.S is not built"
+        (tmp_path / "src" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "src" / name).write_bytes(b"")
+        (tmp_path / "obj/arch/x86" / made).write_bytes(b"")
+    (tmp_path / "src/arch/x86/entry.c").write_bytes(b"")  # what is made is no directory
+    assert builder.not_built([*others, "arch/x86/entry.c"]) == ["arch/x86/entry.c"]
 
 
 def test_what_was_built_of_the_same_files_elsewhere_is_of_the_tree_that_was_named(tree: Path, tmp_path: Path) -> None:
