@@ -57,7 +57,7 @@ struct harness {
 	struct wl wl;
 	const struct job *job;
 	const char *tmp_dir;
-	bool stays;	     /* nothing is taken down at the end: the machine ends */
+	bool stays;	     /* no process ends: the machine does */
 	bool rehearsal;	     /* exact: no round warms up */
 	bool rehearsed;	     /* exact: before this process began */
 	uint64_t give_up_ns; /* half the time limit: no latency is sampled beyond */
@@ -172,7 +172,7 @@ bool case_known(const struct job *job);
 bool case_measures(const struct job *job);
 /*
  * Runs a job to its outcome and writes its records to fd, the last one is "done". With
- * `stays` it takes nothing down and does not return: the machine ends with the outcome.
+ * `stays` it does not return: the machine ends with the outcome.
  */
 void case_run(const struct jobs *js, const struct job *job, const char *data_dir,
 	      const char *tmp_dir, int fd, bool stays);

@@ -168,7 +168,7 @@ void case_run(const struct jobs *js, const struct job *job, const char *data_dir
 		.harness = h,
 	};
 	drive(h);
-	if (h->wl.def->teardown && !case_failed(h) && !stays) /* after a failure it may hang */
+	if (h->wl.def->teardown && !case_failed(h)) /* after a failure it may hang */
 		h->wl.def->teardown(&h->wl);
 	if (h->out.lost)
 		set_error(h, STATE_FAILED, "out of memory for the records");

@@ -18,12 +18,15 @@
 #define RECORDS_MAX (64u << 20)
 #define GRACE_MS 5000 /* for a child to end by itself after its outcome, or to die when killed */
 
+/* The statuses of others who ended, as of what holds a seed's memory, are nobody's. */
 static void reap(struct child *c)
 {
+	int status;
 	pid_t pid;
 
-	while ((pid = waitpid(-1, &c->status, WNOHANG)) > 0)
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
 		if (pid == c->pid) {
+			c->status = status;
 			c->ended = true;
 			return;
 		}

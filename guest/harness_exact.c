@@ -223,8 +223,7 @@ void exact_inline(struct harness *h)
 		put_rep(h, a.made++, n);
 	}
 	exact_quiet();
-	if (!h->stays)
-		inline_end(def, t);
+	inline_end(def, t);
 }
 
 /* Several tasks. */
@@ -333,6 +332,6 @@ void exact_tasks(struct harness *h)
 		traced_ops(h, round_of_all);
 	else
 		counted_rounds(h);
-	if (!case_failed(h) && !h->stays)
+	if (!case_failed(h))
 		tasks_stop(h);
 }

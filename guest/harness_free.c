@@ -258,6 +258,6 @@ void exact_free(struct harness *h)
 	tasks_wait(h, none_pending);
 	for (r = 0; r < h->rep_ops[JOB_REPS_MAX] && !case_failed(h); r++)
 		put_rep(h, r, h->rep_ops[r]);
-	if (!case_failed(h) && !h->stays)
+	if (!case_failed(h))
 		tasks_stop(h);
 }

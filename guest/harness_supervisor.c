@@ -80,7 +80,7 @@ static void forward(const struct supervisor *sv, const struct child *c, const st
 	done(sv, job, c->late ? "hung" : "failed", why);
 }
 
-/* Nothing comes after the only job of a restored guest: nothing is taken down, no process ends. */
+/* Nothing comes after the only job of a restored guest: no folder is emptied, no process ends. */
 static bool is_last(const struct supervisor *sv, const struct jobs *js)
 {
 	return sv->prepared && js->njobs == 1 && !js->rehearsal;

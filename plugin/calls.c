@@ -29,6 +29,7 @@ enum { EXTRA_ROWS = 3 };
 struct frame {
 	uint32_t row;
 	bool nested; /* it came upon the kernel, and returns there */
+	bool ends;   /* the call by which it ends itself */
 	int64_t instructions;
 	uint64_t rep_bytes;
 };
@@ -236,6 +237,16 @@ static void name_top(uint32_t row)
 	row_of(row)->calls += counting_now();
 }
 
+/* A thread of which another ends the process ends in whatever call it was: that call has not done this work. */
+static void end(uint32_t row)
+{
+	if (!task->depth || top()->nested || top()->ends)
+		return;
+	settle();
+	hand_in(top());
+	name_top(row);
+}
+
 static void account(int64_t n)
 {
 	if (!counting_now())
@@ -250,8 +261,14 @@ static void entered(const struct entry *e, struct block *left)
 {
 	switch (e->kind) {
 	case ENTRY_CALL:
-		if (top()->row == ROW_CALL)
-			name_top(e->row);
+	case ENTRY_EXIT:
+		if (top()->row != ROW_CALL)
+			break;
+		name_top(e->row);
+		top()->ends = e->kind == ENTRY_EXIT;
+		break;
+	case ENTRY_END:
+		end(e->row);
 		break;
 	case ENTRY_FAULT:
 		account(left ? -not_completed(left) : 0);

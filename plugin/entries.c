@@ -4,8 +4,10 @@
  *
  *	kdelta-entries 1
  *	call ADDRESS ROW	in order of addresses; the function of a system call
+ *	exit ADDRESS ROW	of one by which a task ends itself
  *	fault ADDRESS ROW	entry of an exception: what it came upon has not completed
  *	irq ADDRESS ROW		entry of an interrupt: it comes between two instructions
+ *	end ADDRESS ROW		where a task ends, by itself or by another's will
  *	birth ADDRESS 0		where a new task starts
  */
 #include <inttypes.h>
@@ -19,7 +21,7 @@
 #define LINE_MAX_BYTES 128
 #define ROWS_MAX (1u << 16)
 
-static const char *const kind_names[] = {"call", "fault", "irq", "birth"};
+static const char *const kind_names[] = {"call", "exit", "fault", "irq", "end", "birth"};
 
 static struct entry *entries;
 static size_t n_entries, room;

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum entry_kind { ENTRY_CALL, ENTRY_FAULT, ENTRY_IRQ, ENTRY_BIRTH };
+enum entry_kind { ENTRY_CALL, ENTRY_EXIT, ENTRY_FAULT, ENTRY_IRQ, ENTRY_END, ENTRY_BIRTH };
 
 struct entry {
 	uint64_t pc;

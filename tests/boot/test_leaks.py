@@ -17,10 +17,36 @@ KERNEL = "debian:6.12/cloud"
 Answer = Callable[..., dict[str, Any]]
 
 
-def test_a_clean_kernel_raises_no_alarm_and_names_what_it_lacks(answer: Answer) -> None:
+TCP = """#include <netinet/in.h>
+#include "case.h"
+static struct sockaddr_in at = {.sin_family = AF_INET};
+static socklen_t size = sizeof(at);
+static int heard;
+SETUP(tcp)
+{
+	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	heard = OK(socket(AF_INET, SOCK_STREAM, 0));
+	OK(bind(heard, (void *)&at, size));
+	OK(listen(heard, 5));
+	OK(getsockname(heard, (void *)&at, &size));
+}
+CASE(tcp, "a connection made and closed, which TCP remembers for a minute")
+{
+	int to = OK(socket(AF_INET, SOCK_STREAM, 0));
+	OK(connect(to, (void *)&at, size));
+	int from = OK(accept(heard, NULL, NULL));
+	OK(close(to));
+	OK(close(from));
+}
+"""
+
+
+def test_a_clean_kernel_raises_no_alarm_and_names_what_it_lacks(answer: Answer, tmp_path: Path) -> None:
+    (tmp_path / "tcp.c").write_text(TCP, encoding="ascii")
     got = answer(
         "leaks", KERNEL, "--ops", "200", "--limit", "120s",
         "-c", "lifetimes:path=clone3_eagain|thread_pidfd|pipe_full|named_vmas", "-c", "pidfd_open",
+        "-c", str(tmp_path / "tcp.c"),
     )  # fmt: skip
     verdicts = {row["case"]: (row["verdict"], row["state"]) for row in got["results"]}
     assert verdicts.pop("lifetimes:path=named_vmas") == (None, "unsupported")  # the cloud flavour has no ANON_VMA_NAME

@@ -48,6 +48,27 @@ def test_a_panic_in_one_exact_case_costs_that_case_alone(kdelta, answer) -> None
     assert early and len(early) == len(set(early))  # of the boot that both guests came of, once
 
 
+CASES = """#include "case.h"
+CASE(aborts, "ends by a signal of its own") { abort(); }
+CASE(exits, "ends") { _exit(3); }
+CASE(undone, "what TEARDOWN looks at is not so") { OK(getppid()); }
+TEARDOWN(undone) { EXPECT(access("never made", F_OK) == 0); }
+"""
+
+
+def test_counted_cases_end_with_their_own_reason(answer, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    """Each was "killed by SIGKILL (out of memory?)": that of the process beside it, which init kills in the end.
+
+    What TEARDOWN finds was never looked at: a restored guest took nothing down.
+    """
+    (tmp_path / "ends.c").write_text(CASES, encoding="ascii")
+    got = answer("run", "--kernel", KERNEL, "--boots", "1", "--exact", "--workloads", str(tmp_path), check=None)
+    why = {row["case"]: (row["state"], row["why"].rpartition(": failed: ")[2]) for row in got["results"]}
+    assert why["aborts"] == ("failed", "the case was killed by SIGABRT")
+    assert why["exits"] == ("failed", "the case exited with status 3 and without a result")
+    assert why["undone"][0] == "failed" and 'access("never made", F_OK) == 0' in why["undone"][1]
+
+
 @pytest.mark.parametrize("cpus", ["1", "4"])
 def test_a_kernel_that_panics_as_it_boots_is_so_on_one_cpu_and_on_several(kdelta, cpus: str) -> None:  # type: ignore[no-untyped-def]
     broken = f'{KERNEL},cmdline="mem=24M"'

@@ -98,6 +98,7 @@ KNOWN = """
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <pthread.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -121,11 +122,20 @@ static int refused(int n)
 	return found;
 }
 
+static void *waits(void *arg)
+{
+	pause();
+	return arg;
+}
+
 int main(void)
 {
 	char byte;
+	pthread_t other;
 	int fd = open("/dev/zero", O_RDONLY);
 
+	if (pthread_create(&other, 0, waits, 0))
+		return 2;
 	for (int i = 0; i < 1000; i++)
 		syscall(SYS_getppid);
 	for (int i = 0; i < 300; i++)
@@ -152,6 +162,8 @@ def test_every_system_call_is_counted_and_they_add_up(kdelta, folder: Path) -> N
     assert sum(row["instructions"] for row in rows.values()) == whole
     assert "[not assigned]" not in rows
     assert rows["[unnamed system call]"]["calls"] == 50, "refused by a filter; there were 0 of them"
+    assert (rows["pause"]["calls"], rows["[end of killed tasks]"]["calls"]) == (1, 1)
+    assert rows["pause"]["instructions"] < 5_000 < rows["[end of killed tasks]"]["instructions"], "what exit made it do"
     assert 1000 * 100 < rows["getppid"]["instructions"] < 1000 * 1000
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from kdelta.attribution import interrupts
 from kdelta.model import CallCount
 
-Kind = Literal["call", "fault", "irq", "birth"]
+Kind = Literal["call", "exit", "fault", "irq", "end", "birth"]
 _HEAD = "kdelta-entries 1"
 _NAMES: tuple[tuple[re.Pattern[str], Kind, str], ...] = (
     (re.compile(r"^__(?:x64|do)_sys_(\w+)$"), "call", ""),  # without arguments, the first is an alias of the second
@@ -28,9 +28,11 @@ _NAMES: tuple[tuple[re.Pattern[str], Kind, str], ...] = (
     (re.compile(r"^sys_(ni_syscall)$"), "call", ""),
     (interrupts.FAULT, "fault", ""),
     (interrupts.IRQ, "irq", ""),
+    (re.compile(r"^(do_exit)$"), "end", ""),
     (re.compile(r"^(ret_from_fork)(?:_asm)?$"), "birth", ""),
 )
-_STARTS = ("__x64_", "__do_sys_", "__ia32_", "sys_ni", "asm_", "ret_from_fork")  # of all of them, seen at once
+# How all of them begin, seen at once.
+_STARTS = ("__x64_", "__do_sys_", "__ia32_", "sys_ni", "asm_", "do_exit", "ret_from_fork")
 # The names of SYSCALL_DEFINE that are not those of the manual pages (and of strace).
 _MANUAL = {
     "newstat": "stat",
@@ -43,7 +45,9 @@ _MANUAL = {
     "page_fault": "[page fault]",
     "apic_timer_interrupt": "[timer interrupt]",
     "common": "[device interrupt]",
+    "do_exit": "[end of killed tasks]",
 }
+_EXITS = ("exit", "exit_group")
 # Rows of no entry: plugin/calls.c.
 UNNAMED, TRAP, TASK = "[unnamed system call]", "[other trap]", "[kernel threads and new tasks]"
 UNIMPLEMENTED = _MANUAL["ni_syscall"]
@@ -74,8 +78,9 @@ def _entry(symbol: str) -> tuple[Kind, str] | None:
     for pattern, kind, suffix in _NAMES:
         if match := pattern.match(symbol):
             name = match[match.lastindex or 0]
+            ends = kind == "call" and name in _EXITS
             plain = f"[{name.replace('_', ' ')}]" if kind in ("fault", "irq") else name
-            return kind, _MANUAL.get(name, plain) + suffix
+            return "exit" if ends else kind, _MANUAL.get(name, plain) + suffix
     return None
 
 
@@ -91,7 +96,7 @@ def find(table: Table) -> Entries | None:
         kind, name = found
         row = 0 if kind == "birth" else rows.setdefault(name, len(rows))
         lines.append(f"{kind} {address:x} {row}")
-    if not any(line.startswith("call ") for line in lines):
+    if not any(line.startswith(("call ", "exit ")) for line in lines):
         return None
     return Entries(text="\n".join([*lines, ""]), rows=tuple(rows))
 
@@ -126,6 +131,6 @@ def called(names: Sequence[str], executed: Sequence[int]) -> dict[str, int]:
     found: dict[str, int] = {}
     for symbol, place in {symbol: place for place, symbol in reversed([*enumerate(names)])}.items():
         entry = _entry(symbol) if symbol.startswith(_STARTS) else None
-        if entry is not None and entry[0] == "call":
+        if entry is not None and entry[0] in ("call", "exit"):
             found[entry[1]] = max(executed[place], found.get(entry[1], 0))  # __x64_sys_ may call its __do_sys_
     return dict(sorted(found.items()))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -109,7 +110,9 @@ def show(name: str, workloads: tuple[Path, ...], as_json: bool) -> None:
         _print_suites(found, name, as_json)
         return
     if name not in found:
-        raise UserError(f"there is no workload {name!r}; {close_to(name, found)}")
+        folder = shlex.quote(str(Path(name).parent))
+        own = f"those of your own files: kdelta cases list --workloads {folder}"
+        raise UserError(f"there is no workload {name!r}; {own if name.endswith('.c') else close_to(name, found)}")
     workload = found[name]
     if as_json:
         import msgspec

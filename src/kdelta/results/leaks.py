@@ -38,6 +38,8 @@ _COUNTED = ("dentries", "inodes", "files", "pids")
 # Freed areas of vmalloc stay until some 32 MiB of them are purged together: thousands of thread stacks. What still has
 # pages is told apart by VmallocUsed, which is held against the threshold instead.
 _LAZY = ("slab/vmap_area",)
+# TCP remembers a connection that was closed for a minute (TIME_WAIT, RFC 9293), which is longer than lives are apart.
+_OF_TIME_WAIT = ("slab/tw_sock_TCP", "slab/tw_sock_TCPv6", "slab/tcp_bind_bucket", "slab/tcp_bind2_bucket")
 Verdict = Literal["leak", "clean"]
 
 NOT_RUN = "not run"
@@ -95,7 +97,12 @@ def growth(facts: Mapping[str, float]) -> tuple[Growth, ...]:
     if ops <= 0 or int(facts.get("leak_batches", 0)) < 1:
         return ()
     rows = [_growth(what, "objects", found[what], ops) for what in _COUNTED if what in found]
-    slabs = [_growth(what, "objects", values, ops) for what, values in found.items() if what.startswith("slab/")]
+    waiting = found.get("time_wait", [])
+    slabs = [
+        _growth(what, "objects", values, ops, waiting if what in _OF_TIME_WAIT else ())
+        for what, values in found.items()
+        if what.startswith("slab/")
+    ]
     rows += sorted(slabs, key=lambda g: (-g.per_op, g.what))
     if "vmalloc_bytes" in found:
         rows.append(_growth("vmalloc", "pages", [v / PAGE_BYTES for v in found["vmalloc_bytes"]], ops))
@@ -104,13 +111,15 @@ def growth(facts: Mapping[str, float]) -> tuple[Growth, ...]:
     return tuple(rows)
 
 
-def _growth(what: str, unit: str, values: Sequence[float], ops: float) -> Growth:
+def _growth(what: str, unit: str, values: Sequence[float], ops: float, in_use: Sequence[float] = ()) -> Growth:
+    """``in_use`` of them are no leak, at each count."""
+    left = [value - used for value, used in zip(values, in_use, strict=True)] if in_use else values
     return Growth(
         what=what,
         unit=unit,
         per_op=round(slopes.slope(values, ops), 6) + 0.0,  # no -0.0, no 1e-17
         batches=slopes.increments(values, ops),
-        leaking=what not in _LAZY and slopes.grows(values, ops, LEAST_PER_OP),
+        leaking=what not in _LAZY and slopes.grows(left, ops, LEAST_PER_OP),
     )
 
 

@@ -55,15 +55,29 @@ def renamed(before: Figures, after: Figures) -> dict[str, str]:
     """The names of memory that ``after`` alone has, each with what ``before`` alone has for as many transfers.
 
     Memory without a name goes by the functions that touch it, and of these another release renames some: of the same
-    28.75 transfers "pipe_read, pipe_write" were gone, and "anon_pipe_read, anon_pipe_write" new.
+    28.75 transfers "pipe_read, pipe_write" were gone, and "anon_pipe_read, anon_pipe_write" new. A number alone says
+    little where the functions point elsewhere: of two tasks that wake each other all such memory moves 4 or 8 times.
     """
-    left, found = _alone(before, after), {}
-    for name, level in sorted(_alone(after, before).items(), key=lambda one: (-one[1], one[0])):
-        near = min(left, key=lambda old: (abs(left[old] - level), old), default="")
+    old, new = _alone(before, after), _alone(after, before)
+    left, found = dict(old), {}
+    for name, level in sorted(new.items(), key=lambda one: (-one[1], one[0])):
+        near = min(left, key=lambda one: (abs(left[one] - level), one), default="")
         if near and abs(left[near] - level) <= _AS_OFTEN * level:
-            found[name] = near
             del left[near]
+            if _akin(name, level, old) <= {near} and _akin(near, old[near], new) <= {name}:
+                found[name] = near
     return found
+
+
+def _functions(name: str) -> frozenset[str]:
+    """Those that memory without a name goes by."""
+    return frozenset(name.removeprefix(NAMELESS).split(", "))
+
+
+def _akin(name: str, level: float, others: Mapping[str, float]) -> set[str]:
+    """Which of the ``others`` that move about as often are touched by a function of ``name``, too."""
+    much = {other for other, often in others.items() if often >= _WENT * level}
+    return {other for other in much if _functions(name) & _functions(other)}
 
 
 def _strange(side: Figures, other: Figures) -> dict[str, float]:
@@ -109,7 +123,7 @@ def _regrouped(before: Figures, after: Figures) -> list[tuple[str, str]]:
     """
     one, other = _levels(before), _levels(after)
     names = sorted(name for name in one.keys() & other.keys() if name.startswith(NAMELESS))
-    of = {name: frozenset(name.removeprefix(NAMELESS).split(", ")) for name in names}
+    of = {name: _functions(name) for name in names}
     change = {name: other[name] - one[name] for name in names}
     found: list[tuple[str, str]] = []
     for name, wider in ((a, b) for a in names for b in names if of[a] < of[b]):

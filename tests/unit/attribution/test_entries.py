@@ -34,6 +34,9 @@ NAMES = (
     "asm_load_gs_index",
     "ret_from_fork_asm",
     "sys_ni_syscall",
+    "__x64_sys_exit_group",
+    "do_exit",
+    "do_exit_to_nowhere",
 )
 
 
@@ -49,11 +52,14 @@ def test_entries_have_the_names_of_the_manual_pages() -> None:
         "[timer interrupt]",
         "[device interrupt]",
         "[not implemented]",
+        "exit_group",
+        "[end of killed tasks]",
     )
     lines = found.text.splitlines()
     assert lines[0] == "kdelta-entries 1"
     assert lines[1:3] == ["call ffffffff81000010 0", "call ffffffff81000020 1"]
-    assert [line.split()[0] for line in lines[1:]] == [*["call"] * 4, "fault", "irq", "irq", "birth", "call"]
+    kinds = [*["call"] * 4, "fault", "irq", "irq", "birth", "call", "exit", "end"]
+    assert [line.split()[0] for line in lines[1:]] == kinds
 
 
 def test_a_kernel_without_system_calls_by_name_has_no_entries() -> None:

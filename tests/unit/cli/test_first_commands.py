@@ -35,6 +35,7 @@ ANSWERED = {
     "compare debian:6.12 debian:7.0 pipe": "--case pipe",
     "compare debian:6.12 debian:7.0 syscalls": "--suite syscalls",
     "compare debian:6.12 debian:7.0 --case nope": "kdelta cases list",
+    "cases show ./mine/pingpong.c": "kdelta cases list --workloads mine",
     "compare debian:6.12 debian:7.0 --cases pipe": "--case",
     "compare debian:6.12 debian:6.12+my.patch": "src:debian:6.12+my.patch",
     "compare src:6.12 src:7.0": "src:debian:6.12",

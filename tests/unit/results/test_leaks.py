@@ -66,6 +66,23 @@ def test_areas_that_are_freed_but_not_yet_purged_are_no_leak_and_their_pages_wou
     assert [g.what for g in leaks.growth(held) if g.leaking] == ["vmalloc"]
 
 
+def test_connections_that_tcp_forgets_after_a_minute_are_no_leak_and_more_of_them_would_be() -> None:
+    """Each program that closed TCP connections was a LEAK on every kernel: tw_sock_TCP 1.00, tcp_bind_bucket 0.94."""
+    waiting = [0.0, 500.0, 1000.0, 1500.0]
+    counted = _facts(
+        dentries=[100.0] * 4, time_wait=waiting, slab__tw_sock_TCP=waiting, slab__tcp_bind_bucket=[1.0, 471, 941, 1411]
+    )
+    assert [(g.what, g.per_op) for g in leaks.growth(counted) if "slab" in g.what] == [
+        ("slab/tw_sock_TCP", 1.0),
+        ("slab/tcp_bind_bucket", 0.94),
+    ]
+    assert [g.what for g in leaks.growth(counted) if g.leaking] == []
+    more = counted | _facts(slab__tw_sock_TCP=[2 * count for count in waiting])
+    assert [g.what for g in leaks.growth(more) if g.leaking] == ["slab/tw_sock_TCP"]
+    untold = {name: value for name, value in counted.items() if "time_wait" not in name}
+    assert len([g for g in leaks.growth(untold) if g.leaking]) == 2
+
+
 def test_what_the_kernel_does_not_say_is_no_figure() -> None:
     facts = _facts(dentries=[1.0, 1.0, 1.0, 1.0])
     facts |= {"leak0:slab/x": 1.0, "leak3:slab/x": 9999.0}  # a cache that was made in between

@@ -8,6 +8,7 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from msgspec.structs import replace
 
 from kdelta.attribution.exact import exact_metrics
@@ -170,6 +171,22 @@ def test_memory_whose_functions_were_renamed_is_neither_gone_nor_new(tmp_path: P
     assert rows["file.f_count"].verdict == "improved", "what has a name of its own is gone"
     assert line_verdicts.renamed({0: {names[0]: 28.75}}, {0: {names[1]: 31.0}}) == {}, "it moves more often"
     assert line_verdicts.renamed({0: {names[0]: 28.75}}, {0: {names[1]: 28.7, names[0]: 1.0}}) == {}
+
+
+def test_a_number_alone_does_not_tell_which_memory_it_is() -> None:
+    """Of a futex between two CPUs the memory of a waiter moves half as often in 7.0: it "moved no longer" (-100 %).
+
+    What is left of it had as many transfers as the hash bucket, which has a name in 7.0. Of a pipe 12 transfers came
+    to 8, and one of three memories was told as -50 %.
+    """
+    waiter, bucket = "memory: __futex_wait, futex_wait_queue", "memory: futex_wake"
+    old, new = line_verdicts.alike({0: {waiter: 7.97, bucket: 3.97}}, {0: {"memory: __futex_wait, plist_del": 3.98}})
+    assert old == {0: {waiter: pytest.approx(11.94)}} and new == {0: {waiter: 3.98}}
+    woken = "memory: __wake_up_common, prepare_to_wait_event"
+    before = {woken: 7.97, "memory: __wake_up_common, pipe_read": 3.99}
+    after = {"memory: __wake_up_common, autoremove_wake_function": 3.98, "memory: finish_wait, rw_verify_area": 3.97}
+    old, new = line_verdicts.alike({0: before}, {0: after})
+    assert old == {0: {woken: pytest.approx(11.96)}} and new == {0: {woken: pytest.approx(7.95)}}
 
 
 def test_memory_that_goes_by_other_functions_in_other_parts_is_neither_gone_nor_new(tmp_path: Path) -> None:
