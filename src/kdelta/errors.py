@@ -23,6 +23,10 @@ class HostError(KdeltaError):
     exit_code = 2
 
 
+class UnreadableError(HostError):
+    """An experiment is damaged in the store; who only looks whether it is of use goes on without it."""
+
+
 class DiskFull(HostError):
     """No space is left in the place that it is made with.
 

@@ -79,6 +79,21 @@ def _one_symbol(before: Image, after: Image, old: int, new: int) -> bool:
     return named and alike(before, after, old, new)
 
 
+def _one_way(before: Image, after: Image, old: int, new: int) -> bool:
+    """As ``_one_symbol``; or both are in what static_cpu_has() jumps to, which has none (.altinstr_aux)."""
+    shared = before.names_of(old & _MASK) & after.names_of(new & _MASK)
+    return _one_symbol(before, after, old, new) or any(name.startswith("[.altinstr") for name in shared)
+
+
+def _counts_from_here(code: bytes, at: int) -> bool:
+    """Whether the operand at ``at`` may count from where its instruction ends: of a call, a jump, or by %rip.
+
+    Of any other number that would be chance: 13 and 12, from where they stood, led to one hole among the data.
+    """
+    last, before = code[at - 1] if at else 0, code[at - 2] if at > 1 else 0
+    return last in (0xE8, 0xE9) or (before == 0x0F and last & 0xF0 == 0x80) or last & 0xC7 == 0x05
+
+
 def _explained(before: Image, after: Image, old: Function, new: Function, at: int) -> int:
     """Length from ``at`` on of an x86 operand that differs only because things moved; 0 if it is a real change.
 
@@ -88,9 +103,10 @@ def _explained(before: Image, after: Image, old: Function, new: Function, at: in
         old_value, new_value = _signed32(old.code[start : start + 4]), _signed32(new.code[start : start + 4])
         if start + 4 > old.size:
             continue
-        for behind in shifted.IMMEDIATES:
+        counted = _counts_from_here(old.code, start) and _counts_from_here(new.code, start)
+        for behind in shifted.IMMEDIATES if counted else ():
             end = start + 4 + behind
-            if alike(before, after, old.address + end + old_value, new.address + end + new_value):
+            if _one_way(before, after, old.address + end + old_value, new.address + end + new_value):
                 return start + 4 - at
         if old_value < 0 and new_value < 0 and alike(before, after, old_value, new_value):
             return start + 4 - at
@@ -101,7 +117,7 @@ def _explained(before: Image, after: Image, old: Function, new: Function, at: in
             return start + 4 - at
         # physical addresses, such as that of _edata - 1
         if min(old_value, new_value) > shifted.PHYSICAL and any(
-            alike(before, after, shifted.KERNEL_MAP + old_value + by, shifted.KERNEL_MAP + new_value + by)
+            _one_symbol(before, after, shifted.KERNEL_MAP + old_value + by, shifted.KERNEL_MAP + new_value + by)
             for by in (0, 1)
         ):
             return start + 4 - at

@@ -35,9 +35,11 @@ class Things(Struct, frozen=True):
     symbols: tuple[Addresses, Addresses, Numbers]  # starts, sizes, names
     sections: tuple[Addresses, Addresses, Numbers]
 
-    def at(self, addresses: Addresses) -> tuple[Numbers, Addresses]:
+    def at(self, addresses: Addresses, named: bool = False) -> tuple[Numbers, Addresses]:
         """For each address the number of what is there, -1 where nothing is, and how far it is from its start."""
         names, offsets = _covering(self.symbols, addresses)
+        if named:
+            return names, offsets
         texts, _ = _covering(self.sections, addresses)
         return np.where(names < 0, texts, names), np.where(names < 0, np.uint64(0), offsets)
 
@@ -99,8 +101,9 @@ def only_shifted(pairs: Sequence[tuple[Function, Function]], both: tuple[Things,
         here = [np.array([one.address for one in many], np.uint64)[owner] for many in (olds, news)]
         offset = (at - bases[owner] + _OPERAND).astype(np.uint64)
         values = [_operands(code, at) for code in (was, now)]
-        same = _same_targets(values, [one + offset for one in here], both)
-        same |= _same_per_cpu(values, both) & ~_relative(was, at) & ~_relative(now, at)
+        counted = [_relative(code, at) for code in (was, now)]
+        same = _same_targets(values, [one + offset for one in here], counted[0] & counted[1], both)
+        same |= _same_per_cpu(values, both) & ~counted[0] & ~counted[1]
         good = at[same]
         for byte in range(_OPERAND):
             explained[good + byte] = True
@@ -152,9 +155,9 @@ def _half(words: Addresses, half: int) -> Numbers:
     return (words >> np.uint64(8 * half)).astype(np.uint32).view(np.int32).astype(np.int64)
 
 
-def _together(both: tuple[Things, Things], old: Addresses, new: Addresses) -> NDArray[np.bool_]:
-    """For each pair of addresses whether they are the same place of one thing."""
-    (was, at), (now, place) = (one.at(addresses) for one, addresses in zip(both, (old, new), strict=True))
+def _together(both: tuple[Things, Things], old: Addresses, new: Addresses, *, named: bool = False) -> NDArray[np.bool_]:
+    """For each pair of addresses whether they are the same place of one thing; ``named``: that has a symbol."""
+    (was, at), (now, place) = (one.at(addresses, named) for one, addresses in zip(both, (old, new), strict=True))
     same: NDArray[np.bool_] = (was >= 0) & (was == now) & (at == place)
     return same
 
@@ -175,8 +178,13 @@ def _relative(code: NDArray[np.uint8], at: Numbers) -> NDArray[np.bool_]:
     return relative
 
 
-def _same_targets(values: list[Numbers], ends: list[Addresses], both: tuple[Things, Things]) -> NDArray[np.bool_]:
-    """Whether both values lead to one thing: from where the instruction ends, as an address, or as a physical one."""
+def _same_targets(
+    values: list[Numbers], ends: list[Addresses], relative: NDArray[np.bool_], both: tuple[Things, Things]
+) -> NDArray[np.bool_]:
+    """Whether both values lead to one thing: from where the instruction ends, as an address, or as a physical one.
+
+    No number is taken for a way: 13 and 12, from where they stand, led to one hole among the data.
+    """
     old, new = (value.view(np.uint64) for value in values)
     same = np.zeros(len(old), bool)
 
@@ -184,10 +192,11 @@ def _same_targets(values: list[Numbers], ends: list[Addresses], both: tuple[Thin
         rows = np.flatnonzero(asked & ~same)
         from_old, from_new = [np.uint64(0)] * 2 if bases is None else (base[rows] for base in bases)
         step = np.uint64(by)
-        same[rows] = _together(both, old[rows] + from_old + step, new[rows] + from_new + step)
+        named = bases is not None or by >= KERNEL_MAP  # of a section alone many numbers would be
+        same[rows] = _together(both, old[rows] + from_old + step, new[rows] + from_new + step, named=named)
 
     for behind in IMMEDIATES:
-        also(np.ones(len(old), bool), behind, ends)
+        also(relative, behind, ends)
     also((values[0] < 0) & (values[1] < 0), 0)
     for by in (0, 1):
         also(np.minimum(*values) > PHYSICAL, KERNEL_MAP + by)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kdelta.cli import _gate, _output, _session, _stores, common
+from kdelta.errors import UnreadableError
 
 if TYPE_CHECKING:
     from kdelta.cli._budget import Budget
@@ -36,7 +37,10 @@ def begun(kernels: Sequence[str], *, each: bool, finished: bool = False) -> Expe
                 row.status in (("partial", "complete") if finished else ("partial",))
                 and row.command == common.command_line()
             ):
-                found = store.experiment(row.id)
+                try:
+                    found = store.experiment(row.id)
+                except UnreadableError:
+                    continue  # it is made anew
                 named = {kernel.spec.partition("#")[0] for kernel in found.kernels}
                 if not found.imported and named == ({kernels[-1]} if each else set(kernels)):
                     return found

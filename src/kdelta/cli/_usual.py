@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kdelta.errors import UnreadableError
+
 if TYPE_CHECKING:
     from kdelta.model import Experiment
     from kdelta.store.store import Store
@@ -30,10 +32,13 @@ def boot_s(store: Store, experiment: Experiment, at_once: int) -> float | None:
     for row in store.experiments(kind=experiment.kind, limit=_LOOKED_AT):
         if row.mode != experiment.mode or row.status != "complete" or names <= taken_s.keys():
             continue
-        made = store.experiment(row.id)
-        if made.machine.smp != experiment.machine.smp:
-            continue  # a boot of four CPUs takes many times as long as one of one
-        last = _by_case(store, made)
+        try:
+            made = store.experiment(row.id)
+            if made.machine.smp != experiment.machine.smp:
+                continue  # a boot of four CPUs takes many times as long as one of one
+            last = _by_case(store, made)
+        except UnreadableError:
+            continue  # who asks for it is told
         taken_s = last | taken_s
     if any(case.workload == PROGRAM and case.name not in taken_s for case in experiment.cases):
         return None

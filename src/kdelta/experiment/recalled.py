@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from kdelta.errors import UnreadableError
 from kdelta.model import BootResult, Experiment, Metric
 from kdelta.results import definitions
 from kdelta.store.store import Store
@@ -19,13 +20,14 @@ Recall = Callable[[str], tuple[str, BootResult] | None]
 def recalling(store: Store, experiment: Experiment) -> Recall:
     """Who looks up a stored boot by its identity, with the experiment that it is from; None where none may stand."""
     mine = definitions.metrics_of(experiment)
-    known: dict[str, tuple[Experiment, Mapping[str, tuple[Metric, ...]]]] = {}
+    known: dict[str, tuple[Experiment, Mapping[str, tuple[Metric, ...]]] | None] = {}
 
     def alike(name: str, boot: BootResult) -> bool:
         if name not in known:
-            found = store.experiment(name)
-            known[name] = found, definitions.metrics_of(found)
-        other, theirs = known[name]
+            known[name] = _read(store, name)
+        if (read := known[name]) is None:
+            return False
+        other, theirs = read
         cases = boot.plan.cases or range(min(len(other.cases), len(experiment.cases)))
         return all(
             _divided_alike(mine.get(experiment.cases[case].workload, ()), theirs.get(other.cases[case].workload, ()))
@@ -33,10 +35,22 @@ def recalling(store: Store, experiment: Experiment) -> Recall:
         )
 
     def recall(identity: str) -> tuple[str, BootResult] | None:
-        found = store.identical(identity)
+        try:
+            found = store.identical(identity)
+        except UnreadableError:
+            return None
         return found if found is not None and alike(*found) else None
 
     return recall
+
+
+def _read(store: Store, name: str) -> tuple[Experiment, Mapping[str, tuple[Metric, ...]]] | None:
+    """An experiment and its metrics; None of a damaged one, whose boots stand for none."""
+    try:
+        found = store.experiment(name)
+    except UnreadableError:
+        return None
+    return found, definitions.metrics_of(found)
 
 
 def _divided_alike(mine: tuple[Metric, ...], theirs: tuple[Metric, ...]) -> bool:

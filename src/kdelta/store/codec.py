@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import Struct, structs
 
-from kdelta.errors import HostError, UserError
+from kdelta.errors import HostError, UnreadableError, UserError
 from kdelta.model import BootResult, Experiment, Mode, PlannedBoot, RunResult, State
 from kdelta.store.samples import number_of, spread_percent
 from kdelta.units import Better
@@ -51,7 +51,7 @@ def named(experiment_id: str) -> Iterator[None]:
     try:
         yield
     except Damaged as error:
-        raise HostError(
+        raise UnreadableError(
             f"experiment {experiment_id}{error.place}: damaged in the store ({error.why}); others are not touched: "
             f"restore the store from a backup, or forget this one: kdelta history delete {experiment_id}"
         ) from None

@@ -98,3 +98,17 @@ def test_a_variable_of_each_cpu_that_moved_is_no_change_of_who_uses_it(tmp_path:
     old, new = before.sources["of"][0], after.sources["of"][0]
     assert old.code != new.code and "hits+0x4(%rdi)" in before.listing(old)[0]
     assert [one.name for one in code.compare(before, after).functions] == ["number", "other"]
+
+
+def test_a_number_is_no_way_to_where_it_would_lead(tmp_path: Path) -> None:
+    """13 and 12 led to one hole among the data, from where they stood: the code was "identical"."""
+    hole = 'asm(".section .bss.hole,\\"aw\\",@nobits\\n.skip 0x400000\\n.text\\n");\n'
+    calls = "__attribute__((noinline)) int other(int a, int b) { return a * b; }\n"
+    text = f"{hole}{calls}int main_loop(int a) {{ return other(a, 0x10000d) + (a ^ 0x20000d); }}\n"
+    make = Maker(tmp_path, "x86_64")
+    before = Image(make(text))
+    for other in ("0x10000c) ", "0x10ff0d) "):
+        changed = Image(make(text.replace("0x10000d) ", other)))
+        assert [one.name for one in code.compare(before, changed).functions] == ["main_loop"]
+    changed = Image(make(text.replace("0x20000d", "0x20000c")))
+    assert [one.name for one in code.compare(before, changed).functions] == ["main_loop"]

@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from kdelta.cli import _usual
+from kdelta.errors import UnreadableError
 from kdelta.model import Case, Experiment
 from kdelta.store.store import Store
 from unit.serve.serve_store import boot, experiment
@@ -42,6 +43,22 @@ def test_a_boot_is_expected_to_take_what_its_cases_took_here_last(tmp_path: Path
         assert _usual.boot_s(store, _asked("fork", "pipe", "getpid"), 2) == pytest.approx((40 + 200 + 0.1) / 2)
         several = replace(_asked("fork"), machine=replace(_asked("fork").machine, smp=4))
         assert _usual.boot_s(store, several, 1) is None, "ten boots of two CPUs were about 1 s, by one of a system call"
+
+
+def test_a_damaged_experiment_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that could not be read ended each comparison after it, of whatever kernels."""
+    with Store(f"sqlite:///{tmp_path}/kdelta.sqlite") as store:
+        _measured(store, 1, _cases("fork"), 40.0)
+        _measured(store, 2, _cases("fork"), 60.0)
+        read = store.experiment
+
+        def damaged(name: str) -> Experiment:
+            if name.startswith("20260102"):
+                raise UnreadableError(f"experiment {name}: damaged in the store")
+            return read(name)
+
+        monkeypatch.setattr(store, "experiment", damaged)
+        assert _usual.boot_s(store, _asked("fork"), 1) == 40.0
 
 
 def test_of_a_new_program_nothing_is_promised(tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ import pytest
 from sqlalchemy import LargeBinary, Table, select, update
 
 from kdelta.cli.main import run
-from kdelta.errors import HostError
+from kdelta.errors import HostError, UnreadableError
+from kdelta.experiment import recalled
 from kdelta.store import codec, tables
 from kdelta.store.rows import Floor, Look
 from kdelta.store.store import Store
@@ -116,6 +117,18 @@ def test_the_damaged_experiment_can_be_forgotten(
     assert run(["history", "delete", "first", "--yes"]) == 0
     with Store() as store:
         assert store.experiments() == []
+
+
+def test_boots_of_a_damaged_experiment_stand_for_none(filled: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They ended each comparison that one of them might have stood in."""
+    one = boot(0, 0)
+    monkeypatch.setattr(filled, "identical", lambda _: ("first", one))
+    second = filled.experiment("second")
+    assert recalled.recalling(filled, second)("identity") == ("first", one)
+    _flip(filled, tables.experiment, "document", 20, 2)
+    with pytest.raises(UnreadableError):
+        filled.experiment("first")
+    assert recalled.recalling(filled, second)("identity") is None
 
 
 def test_what_was_stored_without_a_checksum_is_read(filled: Store) -> None:
