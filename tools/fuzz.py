@@ -26,8 +26,8 @@ from marked import written
 ONE = "--one"
 _HANGS_S = 20
 _MEMORY_MB = 3000
-# Inputs of one process: atheris keeps some kB of each, 3 GB after 820,000 of kallsyms, of which none is kdelta's.
-_AT_ONCE = 400_000
+# Inputs of one process: atheris keeps some kB of each, 3 GB after 220,000 of symbols, of which none is kdelta's.
+_AT_ONCE = 150_000
 _RUNS_MOST = (1 << 31) - 1  # libFuzzer's own number is an int
 
 

@@ -53,6 +53,7 @@ class _Elf(Struct, frozen=True):
     runpath: tuple[str, ...]
 
 
+_SEGMENTS_BYTES = 65536  # fs/binfmt_elf.c, load_elf_phdrs(): "Sanity check the number of program headers"
 # What pyelftools 0.33 raises of damaged files: beside its own errors whatever its code runs into.
 _DAMAGE = (ELFError, ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
 
@@ -82,6 +83,9 @@ def read_elf(path: Path, _stamp: tuple[int, ...]) -> _Elf | None:
 
 
 def _read(elf: ELFFile, path: Path) -> _Elf:
+    size, many = elf.structs.Elf_Phdr.sizeof(), elf["e_phnum"]
+    if many and (elf["e_phentsize"] != size or many * size > _SEGMENTS_BYTES):
+        raise ELFError(f"{many} program headers of {elf['e_phentsize']} bytes, which Linux does not run")
     interpreter, found = "", {"DT_NEEDED": [], "DT_RPATH": [], "DT_RUNPATH": []}  # type: tuple[str, dict[str, list[str]]]
     for segment in elf.iter_segments():
         if isinstance(segment, InterpSegment):

@@ -97,7 +97,11 @@ def test_what_is_damaged_or_of_another_machine_or_nowhere_is_refused(tmp_path: P
     (damaged := tmp_path / "damaged").write_bytes(b"\x7fELF" + bytes(8))
     with pytest.raises(UserError, match="a damaged ELF file"):
         needed(damaged)
-    other = bytearray(Path("/bin/sh").resolve().read_bytes())
+    shell = Path("/bin/sh").resolve().read_bytes()
+    (tmp_path / "many").write_bytes(shell[:56] + (45056).to_bytes(2, "little") + shell[58:])  # e_phnum
+    with pytest.raises(UserError, match="45056 program headers of 56 bytes, which Linux does not run"):
+        needed(tmp_path / "many")
+    other = bytearray(shell)
     other[18:20] = (243).to_bytes(2, "little")  # EM_RISCV
     (tmp_path / "other").write_bytes(other)
     with pytest.raises(UserError, match="is for RISCV, not for"):
