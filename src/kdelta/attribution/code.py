@@ -24,7 +24,8 @@ from kdelta.kernel.spelling import fold
 _CODE = tuple(f"[{name}" for name in shifted.CODE)
 _MASK = 0xFFFFFFFFFFFFFFFF
 _NUMBER = re.compile(r"\.\d+|#\d+")
-_ROUNDING = (0xFFF, 0x1FFFFF)  # PFN_ALIGN(&symbol) and the like: what stands there may be in no section
+_ROUNDING = (0xFFF, 0x1FFFFF, -1)  # PFN_ALIGN(&symbol), &symbol - 1 and the like: it may be in no section
+_UNNAMED = ("[.altinstr", "[__bug_table]")
 _FAR = 0x10000  # no structure is so large, and no function
 _LABEL = re.compile(r"\bL\d+\b")
 _REP = re.compile(r"^rep\w* (?:stos|movs)[bwlq]")
@@ -80,9 +81,9 @@ def _one_symbol(before: Image, after: Image, old: int, new: int) -> bool:
 
 
 def _one_way(before: Image, after: Image, old: int, new: int) -> bool:
-    """As ``_one_symbol``; or both are in what static_cpu_has() jumps to, which has none (.altinstr_aux)."""
+    """As ``_one_symbol``; or both are where no symbol is: what static_cpu_has() jumps to, or what a WARN() hands on."""
     shared = before.names_of(old & _MASK) & after.names_of(new & _MASK)
-    return _one_symbol(before, after, old, new) or any(name.startswith("[.altinstr") for name in shared)
+    return _one_symbol(before, after, old, new) or any(name.startswith(_UNNAMED) for name in shared)
 
 
 def _counts_from_here(code: bytes, at: int) -> bool:

@@ -112,3 +112,16 @@ def test_a_number_is_no_way_to_where_it_would_lead(tmp_path: Path) -> None:
         assert [one.name for one in code.compare(before, changed).functions] == ["main_loop"]
     changed = Image(make(text.replace("0x20000d", "0x20000c")))
     assert [one.name for one in code.compare(before, changed).functions] == ["main_loop"]
+
+
+def test_the_end_of_a_section_that_moved_and_what_a_warning_hands_on_are_no_change(tmp_path: Path) -> None:
+    """``&_sdata - 1`` stands in static_protections() of Linux; a WARN() of 7.x hands on its entry of __bug_table."""
+    warning = '.pushsection __bug_table,\\"aw\\"\\n1: .skip 16\\n.popsection\\nlea 1b(%rip), %rdi'
+    limit = '.pushsection .far,\\"aw\\",@nobits\\n.skip SIZE\\n.section .on,\\"aw\\",@nobits\\n.balign 4096\\n'
+    limit += "edge: .skip 8\\n.popsection\\n"
+    text = f'asm("{limit}");\nint main_loop(int a) {{ asm("{warning}\\nmov $edge - 1, %rax"); return a; }}\n'
+    make = Maker(tmp_path, "x86_64")
+    before, after = (Image(make(text.replace("SIZE", size))) for size in ("0x1800", "0x3800"))
+    old, new = before.sources["main_loop"][0], after.sources["main_loop"][0]
+    assert old.code != new.code
+    assert not code.compare(before, after).functions
