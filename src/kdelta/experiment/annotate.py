@@ -19,13 +19,14 @@ from kdelta.kernel.products import Built
 from kdelta.kernel.sources import parse_kernel
 from kdelta.kernel.spelling import fold
 from kdelta.model import Experiment, Kernel, Profile, Progress, Remark, plans
-from kdelta.model.experiment import UNLIKE, is_boot_only, is_new
+from kdelta.model.experiment import UNLIKE, Looked, is_boot_only, is_new
 from kdelta.store.rows import ProfileRow
 from kdelta.store.store import Store
 
 _LED = "instructions are identical, texts or data that they lead to differ"
 _VERSION = re.compile(r"\d+\.\d+(\.\d+)?")
-_MOVED = "the machine code is identical, data or addresses are not"
+_MOVED = "the machine code is identical, data or addresses are not"  # of the data nothing is known
+_BESIDE = "machine code and data are identical; names of files, line numbers or addresses are not"
 _OPTIONS, _TIMES = 5, 3  # of a config, of a patch, in a line
 _BUILD_NOTES = 12  # of all kernels; the logs have the rest
 
@@ -69,7 +70,7 @@ def note_code(store: Store, experiment: Experiment, progress: Progress) -> Exper
             before = experiment.kernels[index - 1 if experiment.in_steps else 0]
             told = stripped.sentence(differing.code_between(before, kernel))
             if told == stripped.IDENTICAL and before.image_sha256 != kernel.image_sha256:
-                told = _LED if alone and looked is not None and looked.differ else _MOVED
+                told = _beside(looked if alone else None)
             lines.append(f"{kernel.label}: {told}")
             lines += _configs(before, kernel)
     except (KdeltaError, OSError) as error:  # two architectures, a stripped image: the comparison itself goes on
@@ -77,6 +78,13 @@ def note_code(store: Store, experiment: Experiment, progress: Progress) -> Exper
     notes = (*(Remark("machine-code", line) for line in lines), *_of_figures(experiment))
     notes = (*notes, *_of_builds(experiment), *_of_waits(experiment))
     return store.annotate(experiment.id, lambda known: replace(known, notes=(*known.notes, *notes)))
+
+
+def _beside(looked: Looked | None) -> str:
+    """What differs between images whose functions are the same, by what was ``looked`` up."""
+    if looked is None or looked.boot_patched or looked.sizes_only:
+        return _MOVED
+    return _LED if looked.differ else _BESIDE
 
 
 def _pairs(experiment: Experiment) -> Iterator[tuple[Kernel, Kernel]]:

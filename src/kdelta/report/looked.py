@@ -89,8 +89,11 @@ def _with(options: Sequence[str]) -> str:
     return f"the same kdelta review with {shlex.join(['--config', ' '.join(f'{name}=y' for name in options[:_SHOWN])])}"
 
 
-def _left_out(looked: Looked) -> list[str]:
-    return [*looked.not_built, *(f"what stands under CONFIG_{name}" for name in looked.off)]
+def _left_out(looked: Looked) -> str:
+    """Files, and what stands under options, behind a "does not build"; "" where all is built."""
+    off = _names([f"CONFIG_{name}" for name in looked.off], _SHOWN_MISSING)
+    under = f"what stands under {off}" if off else ""
+    return " nor ".join(filter(None, (_names(looked.not_built, _SHOWN_MISSING), under)))
 
 
 def _kept(looked: Looked) -> str:
@@ -110,7 +113,7 @@ def _differ(looked: Looked) -> str:
     if looked.sizes_only:
         return "no function differs in size; instructions were not compared"
     if left_out := _left_out(looked):
-        return f"machine code and data are identical, as this config does not build {_names(left_out, _SHOWN_MISSING)}"
+        return f"machine code and data are identical, as this config does not build {left_out}"
     if looked.defaults:
         return f"machine code and data are identical, as {_kept(looked)}"
     if looked.shifted:
@@ -277,7 +280,7 @@ def unseen(looked: Looked | None) -> str:
         _missed(looked),
         _shared(looked),
         f"Most of what differs in {_names(hardly, _SHOWN_MISSING)} did not run" if hardly else "",
-        f"This config does not build {_names(_left_out(looked), _SHOWN_MISSING)}" if _left_out(looked) else "",
+        f"This config does not build {_left_out(looked)}" if _left_out(looked) else "",
         f"{_kept(looked)[0].upper()}{_kept(looked)[1:]}" if looked.defaults and looked.differ else "",
     )
     return ". ".join(filter(None, parts))

@@ -173,6 +173,10 @@ def test_machine_code_that_leads_to_another_text_is_not_called_identical(
     two = replace(made, kernels=made.kernels[:2], annotations=replace(made.annotations, looked=looked))
     found = annotate.note_code(store, two, Quiet())
     assert found.annotations.notes[0].text == "b: instructions are identical, texts or data that they lead to differ"
+    same = replace(two, id="same", annotations=replace(made.annotations, looked=replace(looked, differ=0)))
+    store.create(same)  # a file that was renamed: "machine code and data are identical" stood above the note
+    found = annotate.note_code(store, same, Quiet())
+    assert found.annotations.notes[0].text.startswith("b: machine code and data are identical; names of files,")
     other = replace(made, id="named", kernels=made.kernels[:2])  # cases that the user named: nothing was looked up
     store.create(other)
     found = annotate.note_code(store, other, Quiet())

@@ -248,7 +248,7 @@ def test_what_the_config_does_not_build_is_told(bench: Bench, monkeypatch: pytes
     assert "not built with this config: arch/arm64/kernel/syscall.c." in told and "WATCH_QUEUE=y" in told
     assert sentences.nothing(looked) == (
         "Nothing was measured: machine code and data are identical, as this config does not build "
-        "arch/arm64/kernel/syscall.c, what stands under CONFIG_WATCH_QUEUE"
+        "arch/arm64/kernel/syscall.c nor what stands under CONFIG_WATCH_QUEUE"
     )
 
 
