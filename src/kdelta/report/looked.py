@@ -147,6 +147,8 @@ def _tried(what: str, found: Mapping[str, Sequence[str]]) -> list[str]:
 def _controls(looked: Looked) -> str:
     if looked.cpus > 1:
         return f"Measured all the same, as on {looked.cpus} CPUs other code runs"
+    if not looked.measured and any(sets_at_boot(one.name) for one in looked.unreached):
+        return "Measured all the same, as what runs at boot may change any case"
     return "Controls, which execute nothing that differs"
 
 

@@ -155,7 +155,7 @@ def test_what_runs_at_boot_alone_is_told_without_a_map(bench: Bench) -> None:
     assert looked.controls == ("c",)
     assert sentences.sentences(looked)[2:] == (
         "None of 3 cases executes in its operations anything that differs.",
-        "Controls, which execute nothing that differs: c.",
+        "Measured all the same, as what runs at boot may change any case: c.",
     )
     for told in (sentences.nothing(looked), sentences.sentences(looked)[1]):
         assert "starts (boot only). What is set at boot may change other paths: name cases" in told
