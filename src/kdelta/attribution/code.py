@@ -28,6 +28,7 @@ _ROUNDING = (0xFFF, 0x1FFFFF, -1)  # PFN_ALIGN(&symbol), &symbol - 1 and the lik
 _UNNAMED = ("[.altinstr", "[__bug_table]")
 _FAR = 0x10000  # no structure is so large, and no function
 _LABEL = re.compile(r"\bL\d+\b")
+_PADDING = re.compile(r"\bnop|^xchg +%ax,%ax|^int3")
 _REP = re.compile(r"^rep\w* (?:stos|movs)[bwlq]")
 
 
@@ -214,6 +215,15 @@ def changed_places(before: Image, after: Image, name: str) -> frozenset[tuple[st
     }
     last = len(now) - 1
     return frozenset((now[j].part, now[j].offset) for j in {min(j, last) for j in changed | elsewhere} if now)
+
+
+def left_out(before: Image, after: Image, name: str) -> frozenset[tuple[str, int]]:
+    """(symbol, offset) of the instructions of a function that ``after`` does not have, nor others in their place."""
+    was, now = _placed(before, name), _placed(after, name)
+    old_texts, new_texts = ([one.text for one in side] for side in (was, now))
+    ways = difflib.SequenceMatcher(None, old_texts, new_texts, autojunk=False).get_opcodes()
+    left = (was[i] for tag, i1, i2, _, _ in ways if tag == "delete" for i in range(i1, i2))
+    return frozenset((one.part, one.offset) for one in left if not _PADDING.search(one.text))
 
 
 def _reps(code: Iterable[Instruction]) -> tuple[str, ...]:

@@ -229,7 +229,8 @@ def note_untouched(store: Store, experiment: Experiment) -> Experiment:
     new = {title: _function(title) for title in titles if is_new(title) and not is_boot_only(title)}
     if looked is None or not (names or new) or known.mode != "exact":
         return experiment
-    rows = [row for case in range(len(known.cases)) for row in store.profiles(experiment.id, case) if row.kernel]
+    every_row = [row for case in range(len(known.cases)) for row in store.profiles(experiment.id, case)]
+    rows = [row for row in every_row if row.kernel]
     ran = {name: [row for row in rows if name in row.profile.functions] for name in names}
     told = {name for name in names if ran[name] and all(_has_places(row.profile, name) for row in ran[name])}
     try:
@@ -239,6 +240,8 @@ def note_untouched(store: Store, experiment: Experiment) -> Experiment:
     shares = {name: _shares(ran[name], images_of, name) for name in sorted(told)}
     none_ran = {name for name, found in shares.items() if found and not any(part for part, _ in found)}
     none_ran |= _not_called(new, rows, images_of)
+    whole = [name for name, found in shares.items() if all(part == of for part, of in found)]
+    removed = {name: _removed(base, images_of, name) for name in whole if (base := _of_baseline(every_row, name))}
     every = (*looked.measured, *looked.untouched)
     found = replace(
         looked,
@@ -249,8 +252,9 @@ def note_untouched(store: Store, experiment: Experiment) -> Experiment:
             for name, found in shares.items()
             if name not in none_ran and any(part < of for part, of in found)
         },
+        removed={name: share for name, share in removed.items() if share[0] < share[1]},
     )
-    if (found.untouched, found.partly) == (looked.untouched, looked.partly):
+    if (found.untouched, found.partly, found.removed) == (looked.untouched, looked.partly, looked.removed):
         return experiment
     return store.annotate(experiment.id, lambda notes: replace(notes, looked=found))
 
@@ -272,6 +276,22 @@ def _shares(rows: Sequence[ProfileRow], images_of: Sequence[Image], name: str) -
         ran = {place for row in rows if row.kernel == kernel for place in _ran(row.profile)}
         found += [(len(places & ran), len(places))] if places else []
     return found
+
+
+def _of_baseline(rows: Sequence[ProfileRow], name: str) -> list[ProfileRow]:
+    """The baseline's rows that execute ``name``; () where one does not say which instructions ran."""
+    found = [row for row in rows if not row.kernel and name in row.profile.functions]
+    return found if all(_has_places(row.profile, name) for row in found) else []
+
+
+def _removed(rows: Sequence[ProfileRow], images_of: Sequence[Image], name: str) -> tuple[int, int]:
+    """How many instructions that the last kernel lacks ran on the baseline under any seed, of how many.
+
+    A path that a patch takes out, and that nothing took, is seen there alone: what lies behind it ran on both.
+    """
+    places = code.left_out(images_of[0], images_of[-1], name)
+    ran = {place for row in rows for place in _ran(row.profile)}
+    return len(places & ran), len(places)
 
 
 def _has_places(profile: Profile, name: str) -> bool:

@@ -80,6 +80,7 @@ class Looked(Struct, frozen=True, kw_only=True):
     left_out: tuple[str, ...] = ()
     untouched: tuple[str, ...] = ()
     partly: dict[str, tuple[int, int]] = {}  # of what is measured: (instructions that differ and ran, all that differ)
+    removed: dict[str, tuple[int, int]] = {}  # the same of the baseline's, where all of the patched kernels' ran
     interrupting: tuple[str, ...] = ()
     given: tuple[str, ...] = ()  # cases that the user named, measured whatever they execute
     controls: tuple[str, ...] = ()

@@ -205,6 +205,10 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
         if looked.partly:
             shares = [f"{name} {ran} of {of}" for name, (ran, of) in looked.partly.items()]
             lines.append(f"Of their changed instructions ran: {_names(shares)}; the figures say nothing of the rest.")
+        if looked.removed:
+            shares = [f"{name} {ran} of {of}" for name, (ran, of) in looked.removed.items()]
+            rest = "the figures say nothing of the rest"
+            lines.append(f"Of the instructions that it takes out ran before: {_names(shares)}; {rest}.")
     elif looked.differ and not looked.untouched:
         by = f" (by the atlas of {looked.atlas}; kdelta reach KERNEL maps this very kernel)" if looked.atlas else ""
         mapped = f"{looked.candidates - len(looked.no_time)}{' mapped' if looked.no_time else ''}"
@@ -277,11 +281,12 @@ def unseen(looked: Looked | None) -> str:
     """What of the change the measured cases do not speak of, as part of the answer; "" where they execute all of it."""
     if looked is None:
         return ""
-    hardly = [name for name, (ran, of) in looked.partly.items() if 2 * ran < of]
+    hardly, gone = ([name for name, (ran, of) in of.items() if 2 * ran < of] for of in (looked.partly, looked.removed))
     parts = (
         _missed(looked),
         _shared(looked),
         f"Most of what differs in {_names(hardly, _SHOWN_MISSING)} did not run" if hardly else "",
+        f"Most of what it takes out of {_names(gone, _SHOWN_MISSING)} did not run before" if gone else "",
         f"This config does not build {_left_out(looked)}" if _left_out(looked) else "",
         f"{_kept(looked)[0].upper()}{_kept(looked)[1:]}" if looked.defaults and looked.differ else "",
     )
@@ -350,6 +355,7 @@ def document(looked: Looked) -> dict[str, Any]:
         "left_out": list(looked.left_out),
         "untouched": list(looked.untouched),
         "partly": {name: list(share) for name, share in looked.partly.items()},
+        "removed": {name: list(share) for name, share in looked.removed.items()},
         "interrupting": list(looked.interrupting),
         "given": list(looked.given),
         "controls": list(looked.controls),
