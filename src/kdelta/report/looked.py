@@ -230,6 +230,8 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
         lines.append(f"Measured in a memory cgroup (memcg) too, {why}: {_names(cases)}.")
     if looked.interrupting:
         lines.append(f"Executed only by interrupts that came into the cases: {_names(looked.interrupting)}.")
+    if looked.users:
+        lines.append(f"Measured too, as they may use what it made in their set-up: {_names(looked.users)}.")
     if looked.near:
         why = "as they spend most in functions of the files that it touches"
         lines.append(f"Measured all the same, {why}: {_names(looked.near)}.")
@@ -360,6 +362,7 @@ def document(looked: Looked) -> dict[str, Any]:
         "given": list(looked.given),
         "controls": list(looked.controls),
         "near": list(looked.near),
+        "users": list(looked.users),
         "shifted": looked.shifted,
         "elsewhere": list(looked.elsewhere),
         "not_mapped": list(looked.not_mapped),
