@@ -84,9 +84,9 @@ class Change(Struct, frozen=True, kw_only=True):
     def title(self) -> str:
         """Its name, with what it is where that is no function of both kernels."""
         words: list[str] = [_KINDS.get(self.kind, self.kind)] if self.kind != "code" else []
-        alone = self.by_pointer or (self.handed_on and not self.hosts)
-        by_pointer = "used by pointer" + (" alone" if alone else "")
-        words += [by_pointer] if alone or self.handed_on else ["boot only"] if self.boot_only else []
+        alone = (self.by_pointer and not self.sets) or (self.handed_on and not self.hosts)
+        words += ["boot only"] if self.boot_only and not alone else []
+        words += ["used by pointer" + (" alone" if alone else "")] if alone or self.handed_on else []
         words += ["called at boot"] if self.at_start and not self.boot_only else []
         words += [f"may set {_few(self.sets)}"] if self.sets else []
         words += [f"{self.namesakes[0]} of {self.namesakes[1]} {NAMESAKES}"] if self.namesakes[1] else []
@@ -179,7 +179,7 @@ def _boot_only(one: Change, before: Image, after: Image) -> bool:
 
 def _with_users(found: Sequence[Change], before: Image, after: Image) -> list[Change]:
     """What runs at boot alone counts through the functions that use what it may set: a slab cache, a default."""
-    code = {one.name: _code_of(one) for one in found}
+    code = {one.name: _code_of(one, before) for one in found}
     names = {name for many in code.values() for name in many}
     sets = [data.set_by(image, sorted(names & image.sources.keys())) for image in (before, after)] if names else []
     out = []
@@ -194,10 +194,15 @@ def _with_users(found: Sequence[Change], before: Image, after: Image) -> list[Ch
     return out
 
 
-def _code_of(one: Change) -> tuple[str, ...]:
-    """The functions of the kernel's start that do otherwise than they did by a change."""
-    if not one.boot_only or one.kind in ("data", "text", "copied", "patched"):
+def _code_of(one: Change, before: Image) -> tuple[str, ...]:
+    """The functions of the kernel's start that do otherwise than they did by a change.
+
+    Of data that stays when the kernel has started those that read it, not those that hand a pointer to it on.
+    """
+    if not one.boot_only or one.kind in ("text", "copied", "patched"):
         return ()
+    if one.kind == "data":
+        return tuple(host for host in one.hosts if not data.takes(before, host, one.name))
     return one.hosts if one.kind == "boot data" else (one.name,)
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
@@ -28,6 +28,8 @@ _ROUNDING = (0xFFF, 0x1FFFFF, -1)  # PFN_ALIGN(&symbol), &symbol - 1 and the lik
 _UNNAMED = ("[.altinstr", "[__bug_table]")
 _FAR = 0x10000  # no structure is so large, and no function
 _LABEL = re.compile(r"\bL\d+\b")
+_NOP = re.compile(r"\bnop|^xchg\w* +%ax, *%ax|^int3")
+_LEAVES = re.compile(r"(jmp|ret|ud2|int3|b\s|br\s|brk)")  # nothing goes on behind it
 _REP = re.compile(r"^rep\w* (?:stos|movs)[bwlq]")
 
 
@@ -213,7 +215,26 @@ def changed_places(before: Image, after: Image, name: str) -> frozenset[tuple[st
         j for old, new, j in jumps if new not in changed and new != (kept.get(old, -1) if old is not None else None)
     }
     last = len(now) - 1
-    return frozenset((now[j].part, now[j].offset) for j in {min(j, last) for j in changed | elsewhere} if now)
+    found = {min(j, last) for j in changed | elsewhere} - _fillers(new_texts)
+    return frozenset((now[j].part, now[j].offset) for j in found if now)
+
+
+def left_out(before: Image, after: Image, name: str) -> frozenset[tuple[str, int]]:
+    """(symbol, offset) of the instructions of a function that ``after`` does not have, nor others in their place."""
+    was, now = _placed(before, name), _placed(after, name)
+    old_texts, new_texts = ([one.text for one in side] for side in (was, now))
+    ways = difflib.SequenceMatcher(None, old_texts, new_texts, autojunk=False).get_opcodes()
+    left = {i for tag, i1, i2, _, _ in ways if tag == "delete" for i in range(i1, i2)} - _fillers(old_texts)
+    return frozenset((was[i].part, was[i].offset) for i in left)
+
+
+def _fillers(texts: Sequence[str]) -> set[int]:
+    """Which instructions only align what is behind them, and never run."""
+    found: set[int] = set()
+    for index, text in enumerate(texts):
+        if index and _NOP.search(text) and (index - 1 in found or _LEAVES.match(texts[index - 1])):
+            found.add(index)
+    return found
 
 
 def _reps(code: Iterable[Instruction]) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ _NOT_READ = ("kallsyms_", "linux_banner", "linux_proc_banner", "__func__", "__FU
 _TAILS = (0, 1, 2, 4)  # bytes of an immediate behind the address of an x86 operand
 _PIECE = 1 << 22
 _FEW_USERS = 16  # functions: of 6.12, 3 to 8 name a slab cache, 23 init_pid_ns, 38 init_task, 48 init_mm, 271 jiffies
+_KEY = 16  # bytes: struct static_key, include/linux/jump_label.h
 _PAGE, _LARGEST_IMAGE = 1 << 12, 1 << 30  # bytes
 _LEAST_ADDRESS = 0xFFFFFFFF80000000  # of the kernel's image: Documentation/arch/x86/x86_64/mm.rst
 _ELF, _ELF_TYPE, _SHARED = b"\x7fELF", 16, 3  # elf(5): ET_DYN; what kexec brings is ET_REL
@@ -202,7 +203,8 @@ def _branches(image: Image, spans: list[tuple[int, int, DataObject]]) -> Iterato
 def set_by(image: Image, functions: Iterable[str]) -> Mapping[str, Mapping[str, frozenset[str]]]:
     """For each function the variables that its code names and few do, each with these functions: what it may set.
 
-    What many name (``jiffies``, ``init_task``) is no matter of a single one. x86-64, {} for others.
+    What many name (``jiffies``, ``init_task``) is no matter of a single one, but for a static key: code has its
+    address to turn it, and those that ask it branch. x86-64, {} for others.
     """
     if image.arch != "x86_64":
         return {}
@@ -212,12 +214,14 @@ def set_by(image: Image, functions: Iterable[str]) -> Mapping[str, Mapping[str, 
     for function, one in _reading(image, {one for many in named.values() for one in many}):
         users.setdefault(one, set()).add(function)
     constants = runtime_consts.users(image)
+    keys = {key for _, key in jump_labels.sites(image)}
     found: dict[str, dict[str, frozenset[str]]] = {}
     for function, many in named.items():
         own = found[function] = {}
         for one in sorted(many, key=lambda one: (one.name, one.address)):
             who = users.get(one, set())
-            if function in who and len(who) <= _FEW_USERS:  # else it is a namesake's, or everybody's
+            is_key = one.address in keys and len(one.content) <= _KEY  # of an array each key is another one's
+            if function in who and (is_key or len(who) <= _FEW_USERS):  # else it is a namesake's, or everybody's
                 own[one.name] = own.get(one.name, frozenset()) | who
         for name in sorted(runtime_consts.initialised(told[function]) & constants.keys()):
             who = {*constants[name], function}  # the variable itself may be none: only its value is kept, in code
@@ -332,7 +336,7 @@ def passed_on(image: Image, name: str, functions: Iterable[str]) -> bool:
     """Whether another variable has the address of ``name``, or one of ``functions`` takes it: else they read it."""
     if any(holders(image, [name]).values()):
         return True
-    return any(_takes(image, function, name) for function in functions)
+    return any(takes(image, function, name) for function in functions)
 
 
 def taken_in(image: Image, names: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
@@ -349,12 +353,12 @@ def taken_in(image: Image, names: Iterable[str]) -> Mapping[str, tuple[str, ...]
         return {}
     found: dict[str, set[str]] = {}
     for function, one in set(_reading(image, starts)):
-        if function != one.name and _takes(image, function, one.name):
+        if function != one.name and takes(image, function, one.name):
             found.setdefault(one.name, set()).add(function)
     return {name: tuple(sorted(functions)) for name, functions in found.items()}
 
 
-def _takes(image: Image, function: str, name: str) -> bool:
+def takes(image: Image, function: str, name: str) -> bool:
     """Whether the code of ``function`` has the address of ``name`` as a value."""
     taken = re.compile(rf"^lea\w* .*(?<![\w.]){re.escape(name)}(?!\w)|\$-?{re.escape(name)}(?!\w)")
     return any(taken.search(one.text) for part in image.sources.get(function, ()) for one in image.instructions(part))

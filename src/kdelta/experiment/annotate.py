@@ -19,13 +19,14 @@ from kdelta.kernel.products import Built
 from kdelta.kernel.sources import parse_kernel
 from kdelta.kernel.spelling import fold
 from kdelta.model import Experiment, Kernel, Profile, Progress, Remark, plans
-from kdelta.model.experiment import UNLIKE, is_boot_only, is_new
+from kdelta.model.experiment import UNLIKE, Looked, is_boot_only, is_new
 from kdelta.store.rows import ProfileRow
 from kdelta.store.store import Store
 
 _LED = "instructions are identical, texts or data that they lead to differ"
 _VERSION = re.compile(r"\d+\.\d+(\.\d+)?")
-_MOVED = "the machine code is identical, data or addresses are not"
+_MOVED = "the machine code is identical, data or addresses are not"  # of the data nothing is known
+_BESIDE = "machine code and data are identical; names of files, line numbers or addresses are not"
 _OPTIONS, _TIMES = 5, 3  # of a config, of a patch, in a line
 _BUILD_NOTES = 12  # of all kernels; the logs have the rest
 
@@ -69,7 +70,7 @@ def note_code(store: Store, experiment: Experiment, progress: Progress) -> Exper
             before = experiment.kernels[index - 1 if experiment.in_steps else 0]
             told = stripped.sentence(differing.code_between(before, kernel))
             if told == stripped.IDENTICAL and before.image_sha256 != kernel.image_sha256:
-                told = _LED if alone and looked is not None and looked.differ else _MOVED
+                told = _beside(looked if alone else None)
             lines.append(f"{kernel.label}: {told}")
             lines += _configs(before, kernel)
     except (KdeltaError, OSError) as error:  # two architectures, a stripped image: the comparison itself goes on
@@ -77,6 +78,13 @@ def note_code(store: Store, experiment: Experiment, progress: Progress) -> Exper
     notes = (*(Remark("machine-code", line) for line in lines), *_of_figures(experiment))
     notes = (*notes, *_of_builds(experiment), *_of_waits(experiment))
     return store.annotate(experiment.id, lambda known: replace(known, notes=(*known.notes, *notes)))
+
+
+def _beside(looked: Looked | None) -> str:
+    """What differs between images whose functions are the same, by what was ``looked`` up."""
+    if looked is None or looked.boot_patched or looked.sizes_only:
+        return _MOVED
+    return _LED if looked.differ else _BESIDE
 
 
 def _pairs(experiment: Experiment) -> Iterator[tuple[Kernel, Kernel]]:
@@ -221,7 +229,8 @@ def note_untouched(store: Store, experiment: Experiment) -> Experiment:
     new = {title: _function(title) for title in titles if is_new(title) and not is_boot_only(title)}
     if looked is None or not (names or new) or known.mode != "exact":
         return experiment
-    rows = [row for case in range(len(known.cases)) for row in store.profiles(experiment.id, case) if row.kernel]
+    every_row = [row for case in range(len(known.cases)) for row in store.profiles(experiment.id, case)]
+    rows = [row for row in every_row if row.kernel]
     ran = {name: [row for row in rows if name in row.profile.functions] for name in names}
     told = {name for name in names if ran[name] and all(_has_places(row.profile, name) for row in ran[name])}
     try:
@@ -231,6 +240,8 @@ def note_untouched(store: Store, experiment: Experiment) -> Experiment:
     shares = {name: _shares(ran[name], images_of, name) for name in sorted(told)}
     none_ran = {name for name, found in shares.items() if found and not any(part for part, _ in found)}
     none_ran |= _not_called(new, rows, images_of)
+    whole = [name for name, found in shares.items() if all(part == of for part, of in found)]
+    removed = {name: _removed(base, images_of, name) for name in whole if (base := _of_baseline(every_row, name))}
     every = (*looked.measured, *looked.untouched)
     found = replace(
         looked,
@@ -241,8 +252,9 @@ def note_untouched(store: Store, experiment: Experiment) -> Experiment:
             for name, found in shares.items()
             if name not in none_ran and any(part < of for part, of in found)
         },
+        removed={name: share for name, share in removed.items() if share[0] < share[1]},
     )
-    if (found.untouched, found.partly) == (looked.untouched, looked.partly):
+    if (found.untouched, found.partly, found.removed) == (looked.untouched, looked.partly, looked.removed):
         return experiment
     return store.annotate(experiment.id, lambda notes: replace(notes, looked=found))
 
@@ -264,6 +276,22 @@ def _shares(rows: Sequence[ProfileRow], images_of: Sequence[Image], name: str) -
         ran = {place for row in rows if row.kernel == kernel for place in _ran(row.profile)}
         found += [(len(places & ran), len(places))] if places else []
     return found
+
+
+def _of_baseline(rows: Sequence[ProfileRow], name: str) -> list[ProfileRow]:
+    """The baseline's rows that execute ``name``; () where one does not say which instructions ran."""
+    found = [row for row in rows if not row.kernel and name in row.profile.functions]
+    return found if all(_has_places(row.profile, name) for row in found) else []
+
+
+def _removed(rows: Sequence[ProfileRow], images_of: Sequence[Image], name: str) -> tuple[int, int]:
+    """How many instructions that the last kernel lacks ran on the baseline under any seed, of how many.
+
+    A path that a patch takes out, and that nothing took, is seen there alone: what lies behind it ran on both.
+    """
+    places = code.left_out(images_of[0], images_of[-1], name)
+    ran = {place for row in rows for place in _ran(row.profile)}
+    return len(places & ran), len(places)
 
 
 def _has_places(profile: Profile, name: str) -> bool:

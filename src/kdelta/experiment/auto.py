@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
@@ -14,7 +15,7 @@ from kdelta.attribution import images, selection, starting
 from kdelta.attribution.atlas import Atlas
 from kdelta.attribution.changes import Change, Changes
 from kdelta.attribution.reach import Reach, Row
-from kdelta.experiment import differing, knobs, memcgs, programs, silent
+from kdelta.experiment import differing, knobs, made, memcgs, programs, silent
 from kdelta.experiment import reach as mapping
 from kdelta.kernel import changed, directories, source, unseen
 from kdelta.kernel.calls import CallGraph
@@ -134,13 +135,15 @@ def choose(
         by_knob={one.case.name: one.functions for one in turned if not one.other},
         other_ways={one.case.name: one.functions for one in turned if one.other},
     )
+    users = [] if known is not None or found.whole else _users(specs, found, reach, kernels[0], names, asked)
+    looked = replace(looked, users=tuple(users))
     flags = () if asked.memcg or not wanted else memcgs.charged(specs)
     inside = memcgs.beside([case.name for case in wanted], by_name) if flags else ()
     looked = replace(
         looked, charged=flags if inside else (), in_memcg=dict.fromkeys((c.name for c in inside), ()) | looked.in_memcg
     )
     extra = [*(one.case for one in (*turned, *grouped)), *inside]
-    every = [*wanted, *extra, *(by_name[name] for name in chosen.controls)]
+    every = [*wanted, *extra, *(by_name[name] for name in (*users, *chosen.controls))]
     return tuple({case.name: case for case in every}.values()), looked
 
 
@@ -160,6 +163,16 @@ def _near(specs: Sequence[KernelSpec], reach: Reach, most: int) -> list[str]:
     own = directories.functions_of(folder, silent.touched(specs)) if folder is not None else frozenset()
     shares = {row.case: row.share(own) for row in reach.rows}
     return sorted((case for case in shares if shares[case]), key=lambda case: (-shares[case], case))[:most]
+
+
+def _users(
+    specs: Sequence[KernelSpec], found: Changes, reach: Reach, kernel: Kernel, chosen: Sequence[str], asked: Asked
+) -> list[str]:
+    """Cases that may use what a changed function made in their set-up, where few are ``chosen``; no programs."""
+    most = len(asked.usual) - len(chosen) if chosen and not asked.given and asked.left_s() > 0 else 0
+    among = {case.name for case in asked.cases} - asked.programs - {*chosen}
+    calls = partial(made.called, images.image_of(kernel))
+    return made.users(found.changes, reach, calls, specs, among, most) if most > 0 else []
 
 
 def _grouped(

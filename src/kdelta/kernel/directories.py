@@ -43,6 +43,18 @@ def of_objects(folder: Path, functions: Iterable[str]) -> dict[str, str]:
     return {name: min(found, key=lambda d: (-found[d], d)) for name, found in seen.items()}
 
 
+def beside(folder: Path, functions: Iterable[str]) -> frozenset[str]:
+    """All functions of the objects below ``folder`` that define one of ``functions``."""
+    wanted, found = frozenset(functions), set[str]()
+    for _, path in _objects(folder):
+        try:
+            names = {fold(name) for name in elf.functions(elf.parse(path.read_bytes()))[1]}
+        except (OSError, elf.ElfError):
+            continue  # as of_objects()
+        found |= names if names & wanted else set()
+    return frozenset(found)
+
+
 def functions_of(folder: Path, sources: Iterable[str]) -> frozenset[str]:
     """All functions that the objects of these source files define; of a file that the config does not build none.
 

@@ -19,6 +19,7 @@ from kdelta.kernel.diff import Change
 from kdelta.kernel.locations import changed_lines
 
 _ASKED = re.compile(r"\bCONFIG_([A-Z0-9_]+)\b")
+_WAS = re.compile(r"^-(?:.*(?:=|\breturn\b))?\s*IS_(?:ENABLED|BUILTIN|REACHABLE)\(CONFIG_\w+\)\s*[;,]")  # a value
 _DECLARED = re.compile(r"^\s*(?:menu)?config\s+([A-Z0-9_]+)\s*$")
 _KCONFIG = re.compile(r"(^|/)Kconfig[^/]*$")
 _DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(if|ifdef|ifndef|elif|else|endif)\b(.*)")
@@ -79,7 +80,8 @@ def _named(changes: Iterable[Change]) -> tuple[list[str], list[str]]:
             match = _DECLARED.match(line[1:]) if _KCONFIG.search(change.path) else None
             if match and line[0] == "+":
                 declared.append(match[1])
-            asked += [name.removesuffix(MODULE) for name in _ASKED.findall(line)]
+            if not _WAS.match(line):  # taken out, it is what this config had: that differs, and is looked at
+                asked += [name.removesuffix(MODULE) for name in _ASKED.findall(line)]
     return declared, asked
 
 

@@ -80,6 +80,7 @@ class Looked(Struct, frozen=True, kw_only=True):
     left_out: tuple[str, ...] = ()
     untouched: tuple[str, ...] = ()
     partly: dict[str, tuple[int, int]] = {}  # of what is measured: (instructions that differ and ran, all that differ)
+    removed: dict[str, tuple[int, int]] = {}  # the same of the baseline's, where all of the patched kernels' ran
     interrupting: tuple[str, ...] = ()
     given: tuple[str, ...] = ()  # cases that the user named, measured whatever they execute
     controls: tuple[str, ...] = ()
@@ -106,6 +107,7 @@ class Looked(Struct, frozen=True, kw_only=True):
     ] = ()  # flags of the patches for which the cases of ``in_memcg`` without functions are there
     shifted: bool = False  # nothing differs but where it lies,
     elsewhere: tuple[str, ...] = ()  # these functions and variables among other things than before
+    users: tuple[str, ...] = ()  # cases that may use what a changed function made in their set-up
     near: tuple[str, ...] = ()  # measured beside ``controls``, as they spend most in functions of the files touched
     cpus: int = 0  # of a guest, where several could be counted; what cases execute is looked up on one
 

@@ -89,8 +89,11 @@ def _with(options: Sequence[str]) -> str:
     return f"the same kdelta review with {shlex.join(['--config', ' '.join(f'{name}=y' for name in options[:_SHOWN])])}"
 
 
-def _left_out(looked: Looked) -> list[str]:
-    return [*looked.not_built, *(f"what stands under CONFIG_{name}" for name in looked.off)]
+def _left_out(looked: Looked) -> str:
+    """Files, and what stands under options, behind a "does not build"; "" where all is built."""
+    off = _names([f"CONFIG_{name}" for name in looked.off], _SHOWN_MISSING)
+    under = f"what stands under {off}" if off else ""
+    return " nor ".join(filter(None, (_names(looked.not_built, _SHOWN_MISSING), under)))
 
 
 def _kept(looked: Looked) -> str:
@@ -110,7 +113,7 @@ def _differ(looked: Looked) -> str:
     if looked.sizes_only:
         return "no function differs in size; instructions were not compared"
     if left_out := _left_out(looked):
-        return f"machine code and data are identical, as this config does not build {_names(left_out, _SHOWN_MISSING)}"
+        return f"machine code and data are identical, as this config does not build {left_out}"
     if looked.defaults:
         return f"machine code and data are identical, as {_kept(looked)}"
     if looked.shifted:
@@ -144,6 +147,8 @@ def _tried(what: str, found: Mapping[str, Sequence[str]]) -> list[str]:
 def _controls(looked: Looked) -> str:
     if looked.cpus > 1:
         return f"Measured all the same, as on {looked.cpus} CPUs other code runs"
+    if not looked.measured and any(sets_at_boot(one.name) for one in looked.unreached):
+        return "Measured all the same, as what runs at boot may change any case"
     return "Controls, which execute nothing that differs"
 
 
@@ -200,6 +205,10 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
         if looked.partly:
             shares = [f"{name} {ran} of {of}" for name, (ran, of) in looked.partly.items()]
             lines.append(f"Of their changed instructions ran: {_names(shares)}; the figures say nothing of the rest.")
+        if looked.removed:
+            shares = [f"{name} {ran} of {of}" for name, (ran, of) in looked.removed.items()]
+            rest = "the figures say nothing of the rest"
+            lines.append(f"Of the instructions that it takes out ran before: {_names(shares)}; {rest}.")
     elif looked.differ and not looked.untouched:
         by = f" (by the atlas of {looked.atlas}; kdelta reach KERNEL maps this very kernel)" if looked.atlas else ""
         mapped = f"{looked.candidates - len(looked.no_time)}{' mapped' if looked.no_time else ''}"
@@ -221,6 +230,8 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
         lines.append(f"Measured in a memory cgroup (memcg) too, {why}: {_names(cases)}.")
     if looked.interrupting:
         lines.append(f"Executed only by interrupts that came into the cases: {_names(looked.interrupting)}.")
+    if looked.users:
+        lines.append(f"Measured too, as they may use what it made in their set-up: {_names(looked.users)}.")
     if looked.near:
         why = "as they spend most in functions of the files that it touches"
         lines.append(f"Measured all the same, {why}: {_names(looked.near)}.")
@@ -272,12 +283,13 @@ def unseen(looked: Looked | None) -> str:
     """What of the change the measured cases do not speak of, as part of the answer; "" where they execute all of it."""
     if looked is None:
         return ""
-    hardly = [name for name, (ran, of) in looked.partly.items() if 2 * ran < of]
+    hardly, gone = ([name for name, (ran, of) in of.items() if 2 * ran < of] for of in (looked.partly, looked.removed))
     parts = (
         _missed(looked),
         _shared(looked),
         f"Most of what differs in {_names(hardly, _SHOWN_MISSING)} did not run" if hardly else "",
-        f"This config does not build {_names(_left_out(looked), _SHOWN_MISSING)}" if _left_out(looked) else "",
+        f"Most of what it takes out of {_names(gone, _SHOWN_MISSING)} did not run before" if gone else "",
+        f"This config does not build {_left_out(looked)}" if _left_out(looked) else "",
         f"{_kept(looked)[0].upper()}{_kept(looked)[1:]}" if looked.defaults and looked.differ else "",
     )
     return ". ".join(filter(None, parts))
@@ -345,10 +357,12 @@ def document(looked: Looked) -> dict[str, Any]:
         "left_out": list(looked.left_out),
         "untouched": list(looked.untouched),
         "partly": {name: list(share) for name, share in looked.partly.items()},
+        "removed": {name: list(share) for name, share in looked.removed.items()},
         "interrupting": list(looked.interrupting),
         "given": list(looked.given),
         "controls": list(looked.controls),
         "near": list(looked.near),
+        "users": list(looked.users),
         "shifted": looked.shifted,
         "elsewhere": list(looked.elsewhere),
         "not_mapped": list(looked.not_mapped),

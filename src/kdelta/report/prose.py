@@ -328,8 +328,8 @@ def not_measured(result: ExperimentResult, shown: list[CellResult]) -> tuple[str
         lines += ["What the changed code costs where it is executed: no case here does."] if looked.differ else []
     elif result.experiment.mode == "exact":
         alone = result.experiment.machine.smp == 1
-        what = "cache misses and contention between CPUs" if alone else "cache misses and how long a CPU waits"
-        lines.append(f"Time, {what}: exact counts do not include them.")
+        what = "contention between CPUs" if alone else "how long a CPU waits"
+        lines.append(f"Time, memory, cache and TLB misses, and {what}: exact counts do not include them.")
         if not alone:
             lines.append("Instructions by system call: they are counted on one CPU alone, without --smp.")
             lines += _lines_of_none(result.experiment)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kdelta.attribution import changes
-from kdelta.attribution.code import CodeDiff, changed_places, compare, function_diff, identical_code, summary
+from kdelta.attribution.code import CodeDiff, changed_places, compare, function_diff, identical_code, left_out, summary
 from kdelta.attribution.disassembly import Image
 from kdelta.errors import UserError
 
@@ -302,3 +302,24 @@ def test_a_jump_that_leads_elsewhere_is_a_place_that_changed(make_x86: Maker) ->
         for text in (jump.replace("je 2f", "je 1f\\n je 2f"), jump.replace("je 2f", "je 2f\\n je 2f"))
     )
     assert changed_places(before, after, "jumps") == {("jumps", 2)}
+
+
+def test_what_a_patch_takes_out_is_the_baselines_alone(make_x86: Maker) -> None:
+    pair = '__attribute__((naked)) int takes(void) { asm("test %edi, %edi\\n je 1f\\nFAST1: dec %eax\\n ret"); }'
+    fast = "mov $7, %edx\\n imul %edx, %eax\\n jmp 1f\\n nopl 0(%rax)\\n nop\\n "
+    before, after = (Image(make_x86(f"{SOURCE}{pair.replace('FAST', one)}")) for one in (fast, ""))
+    (code,) = before.sources["takes"]
+    told = {one.offset: one.text for one in before.instructions(code)}
+    assert sorted(told[offset].split()[0] for _, offset in left_out(before, after, "takes")) == ["imull", "jmp", "movl"]
+    assert left_out(after, before, "takes") == left_out(before, before, "takes") == frozenset()
+
+
+def test_what_only_aligns_the_code_behind_it_is_no_place_that_changed(make_x86: Maker) -> None:
+    """Of a faster copy in assembly "8 of 9 changed instructions ran": the ninth was a nop behind a jump."""
+    code = "test %edi, %edi\\n je 1f\\n ADD jmp 2f\\n FILL1: ret\\n2: ret"
+    text = f'__attribute__((naked)) int copies(void) {{ asm("{code}"); }}'
+    old, new = (("", "nop\\n nopw 8(%rax)\\n "), ("inc %eax\\n ", "nopl 0(%rax)\\n "))
+    before, after = (Image(make_x86(SOURCE + text.replace("ADD ", a).replace("FILL", f))) for a, f in (old, new))
+    assert changed_places(before, after, "copies") == {("copies", 4)}
+    runs = Image(make_x86(SOURCE + text.replace("ADD ", "nopl 0(%rax)\\n ").replace("FILL", old[1])))
+    assert changed_places(before, runs, "copies") == {("copies", 4)}, "one that is come by runs"

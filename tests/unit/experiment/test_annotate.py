@@ -173,6 +173,10 @@ def test_machine_code_that_leads_to_another_text_is_not_called_identical(
     two = replace(made, kernels=made.kernels[:2], annotations=replace(made.annotations, looked=looked))
     found = annotate.note_code(store, two, Quiet())
     assert found.annotations.notes[0].text == "b: instructions are identical, texts or data that they lead to differ"
+    same = replace(two, id="same", annotations=replace(made.annotations, looked=replace(looked, differ=0)))
+    store.create(same)  # a file that was renamed: "machine code and data are identical" stood above the note
+    found = annotate.note_code(store, same, Quiet())
+    assert found.annotations.notes[0].text.startswith("b: machine code and data are identical; names of files,")
     other = replace(made, id="named", kernels=made.kernels[:2])  # cases that the user named: nothing was looked up
     store.create(other)
     found = annotate.note_code(store, other, Quiet())
@@ -297,6 +301,7 @@ def test_a_function_of_which_nothing_that_changed_ran_was_not_looked_at(
     monkeypatch.setattr(Store, "profiles", lambda *_: rows)
     monkeypatch.setattr(images, "image_of", lambda kernel: kernel)
     monkeypatch.setattr(code, "changed_places", lambda _, __, name: places[name])
+    monkeypatch.setattr(code, "left_out", lambda *_: frozenset())
     found = annotate.note_untouched(store, made).annotations.looked
     assert found is not None and (found.untouched, found.measured) == (("slow",), names[1:])
     assert found.partly == {"quick": (1, 2)}
@@ -308,6 +313,26 @@ def test_a_function_of_which_nothing_that_changed_ran_was_not_looked_at(
     places["slow"].add(("slow", 12))
     again = annotate.note_untouched(store, made).annotations.looked
     assert again is not None and (again.untouched, set(again.measured)) == ((), set(names))
+
+
+def test_a_path_that_a_patch_takes_out_and_nothing_took_is_told(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of anon_vma_clone() without reuse: "about as many in all 12 cases", and no case had reused anything."""
+    looked = Looked(functions=9, differ=2, candidates=5, cases=("a",), measured=("takes", "drops"))
+    made = experiment(mode="exact", annotations=Annotations(looked=looked))
+    store.create(made)
+    ran: list[dict[str, tuple[int, ...]]] = [{"takes": (0,), "drops": (0, 4, 8)}, {"takes": (0,), "drops": (0,)}]
+    functions = dict.fromkeys(looked.measured, 1)
+    rows = [SimpleNamespace(kernel=k, profile=SimpleNamespace(functions=functions, places=ran[k])) for k in (0, 1)]
+    monkeypatch.setattr(Store, "profiles", lambda *_: rows)
+    monkeypatch.setattr(images, "image_of", lambda kernel: kernel)
+    monkeypatch.setattr(code, "changed_places", lambda _, __, name: frozenset({(name, 0)}))
+    monkeypatch.setattr(code, "left_out", lambda _, __, name: frozenset((name, at) for at in (4, 8)))
+    found = annotate.note_untouched(store, made).annotations.looked
+    assert found is not None and (found.removed, found.partly) == ({"takes": (0, 2)}, {})
+    told = "Of the instructions that it takes out ran before: takes 0 of 2; the figures say nothing of the rest."
+    assert told in sentences.sentences(found)
+    assert sentences.unseen(found) == "Most of what it takes out of takes did not run before"
+    assert annotate.note_untouched(store, made) is made, "and nothing is told twice"
 
 
 def test_a_new_function_that_no_case_called_was_not_looked_at(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -155,7 +155,7 @@ def test_what_runs_at_boot_alone_is_told_without_a_map(bench: Bench) -> None:
     assert looked.controls == ("c",)
     assert sentences.sentences(looked)[2:] == (
         "None of 3 cases executes in its operations anything that differs.",
-        "Controls, which execute nothing that differs: c.",
+        "Measured all the same, as what runs at boot may change any case: c.",
     )
     for told in (sentences.nothing(looked), sentences.sentences(looked)[1]):
         assert "starts (boot only). What is set at boot may change other paths: name cases" in told
@@ -248,7 +248,7 @@ def test_what_the_config_does_not_build_is_told(bench: Bench, monkeypatch: pytes
     assert "not built with this config: arch/arm64/kernel/syscall.c." in told and "WATCH_QUEUE=y" in told
     assert sentences.nothing(looked) == (
         "Nothing was measured: machine code and data are identical, as this config does not build "
-        "arch/arm64/kernel/syscall.c, what stands under CONFIG_WATCH_QUEUE"
+        "arch/arm64/kernel/syscall.c nor what stands under CONFIG_WATCH_QUEUE"
     )
 
 

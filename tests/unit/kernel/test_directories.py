@@ -30,6 +30,7 @@ def test_functions_are_in_the_directory_of_the_object_that_defines_them(tmp_path
     (tmp_path / "net/unix/broken.o").write_bytes(b"no object")
     found = directories.of_objects(tmp_path, ["unix_send", "proc_read", "own", "main", "absent"])
     assert found == {"unix_send": "net/unix", "proc_read": "fs/proc", "own": "fs/proc"}
+    assert directories.beside(tmp_path, ["own", "main"]) == {"proc_read", "own"}
 
 
 def test_a_shipped_image_says_nothing_of_directories_and_the_sentence_says_why() -> None:

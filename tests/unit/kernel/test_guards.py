@@ -50,6 +50,27 @@ def test_options_that_changed_lines_declare_or_ask_for_are_told_where_they_are_o
     assert guards.off(diff.parse(one), options) == off
 
 
+@pytest.mark.parametrize(
+    ("was", "now", "off"),
+    [
+        ("static bool early = IS_ENABLED(CONFIG_ON);", "static bool early = true;", ()),
+        ("\t\t= IS_ENABLED(CONFIG_ON);", "\t\t= 1;", ()),
+        ("\tIS_BUILTIN(CONFIG_ON),", "\t1,", ()),
+        ("\treturn IS_ENABLED(CONFIG_ON);", "\treturn true;", ()),
+        ("static bool early = false;", "static bool early = IS_ENABLED(CONFIG_ON);", ("ON",)),
+        ("\tif (IS_ENABLED(CONFIG_ON))", "\tif (1)", ("ON",)),
+        ("\tif (IS_ENABLED(CONFIG_ON) && a(1, 2))", "\tif (1)", ("ON",)),
+    ],
+)
+def test_what_an_option_gave_and_a_patch_takes_out_is_looked_at_with_it_off(
+    was: str, now: str, off: tuple[str, ...]
+) -> None:
+    """init_on_alloc=1 whatever the config says: "NOT LOOKED AT", and with the option on both kernels are the same."""
+    text = f"--- a/mm/init.c\n+++ b/mm/init.c\n@@ -1,2 +1,2 @@\n int a;\n-{was}\n+{now}\n"
+    [one] = mail.steps(f"Subject: [PATCH] mm: init\n\n---\n{text}".encode(), "x.patch")
+    assert guards.off(diff.parse(one), {"ON": "n"}) == off
+
+
 STANDING = """\
 int a;
 #if defined(CONFIG_NUMA) && IS_ENABLED(CONFIG_KEYS)	/* both */
