@@ -58,6 +58,12 @@ static void end_strays(const struct supervisor *sv)
 		;
 }
 
+/* Those that wait for their order; what the case does may end them, as kill(-1, SIGKILL). */
+static bool wait_still(const struct supervisor *sv)
+{
+	return !kill(sv->prepared->child.pid, 0) && !kill(sv->prepared->holder.ready.pid, 0);
+}
+
 /* What records cost is paid as well. */
 static int said_to_nobody(const void *data, size_t n)
 {
@@ -89,6 +95,8 @@ static bool rehearse(const struct supervisor *sv, uint64_t tick_ns, const char *
 			supervisor_run(&once, &js);
 		}
 		end_strays(sv);
+		if (!wait_still(sv))
+			supervisor_prepare(sv);
 	}
 	rehearsed = js.rehearsal;
 	jobs_free(&js);
