@@ -34,6 +34,7 @@ _NO_MODULES = re.compile(
 _TOLD = ("packs what it needs", "gives it more")  # the guest's: of what it did not find, and of memory
 _EXIT = re.compile(r" ended with exit status (\d+)")
 _SIGNAL = re.compile(r"(?<!the case) was killed by (?:SIG([A-Z0-9]+)|signal (\d+))(?!.*; the guest is out of memory)")
+_LACKS = "the guest's CPU may lack an instruction of it, as those of AVX-512: build it without -march=native"
 FOLDING = ("terminal", "mail", "markdown", "html")  # formats that leave causes to those who ask
 
 
@@ -191,7 +192,8 @@ def _unpacked(params: Mapping[str, str], why: str) -> str:
     ended = _EXIT.search(why)
     if program.PACK in params and (killed := _SIGNAL.search(why)):
         number = int(killed[2]) if killed[2] else getattr(signal, f"SIG{killed[1]}", None)
-        return f" (if it ends so here too, --expect-status {128 + number})" if number else ""
+        lacks = f"{_LACKS}; " if number == signal.SIGILL else ""
+        return f" ({lacks}if it ends so here too, --expect-status {128 + number})" if number else ""
     if program.PACK not in params or ended is None:
         return ""
     if _WRITES.search(why):  # the guest says it itself where its words are short enough

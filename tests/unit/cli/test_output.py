@@ -52,6 +52,7 @@ def test_a_program_that_lacks_a_file_is_told_how_to_pack_it() -> None:
         ("x ended with exit status 1, not 0: mkdir: File exists", "--between removes"),
         ("bash was killed by SIGSEGV", "(if it ends so here too, --expect-status 139)"),
         ("bash was killed by SIGABRT: assertion failed", "--expect-status 134)"),
+        ("x was killed by SIGILL", "build it without -march=native; if it ends so here too, --expect-status 132)"),
         ("bash was killed by signal 40", "--expect-status 168)"),
         ("the case was killed by SIGKILL (out of memory?)", ""),  # that is not the program
         ("x was killed by SIGKILL; the guest is out of memory, files included: --memory SIZE gives it more", ""),
