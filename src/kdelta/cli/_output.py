@@ -31,6 +31,9 @@ _NO_MODULES = re.compile(
     r"unknown filesystem type|mount failed: Operation not permitted|set ?up loop|/dev/loop|Module \S+ not found"
     r"|/lib/modules|Unknown device type|Address family not supported"
 )
+_NO_NETWORK = re.compile(
+    r"[Nn]etwork is unreachable|ame or service not known|ailure in name resolution|[Uu]nknown host|ot resolve (?:host|name)"
+)
 _TOLD = ("packs what it needs", "gives it more")  # the guest's: of what it did not find, and of memory
 _EXIT = re.compile(r" ended with exit status (\d+)")
 _SIGNAL = re.compile(r"(?<!the case) was killed by (?:SIG([A-Z0-9]+)|signal (\d+))(?!.*; the guest is out of memory)")
@@ -207,6 +210,8 @@ def _unpacked(params: Mapping[str, str], why: str) -> str:
         return (
             ' (guests load no modules: what it needs must be built into the kernel, as src: with config="CONFIG_X=y")'
         )
+    if _NO_NETWORK.search(why):
+        return " (guests have no network but their own loopback: start the other side in the same command, by sh -c)"
     files = "a file that it looks for by itself is packed by --follow, --tree DIR or --file PATH; "
     known = any(said in why for said in _TOLD)
     return f" ({'' if known else files}if it ends so here too, --expect-status {ended[1]})"

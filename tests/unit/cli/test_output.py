@@ -60,6 +60,8 @@ def test_a_program_that_lacks_a_file_is_told_how_to_pack_it() -> None:
             "sh ended with exit status 32, not 0: mount: /m: unknown filesystem type 'overlay'.",
             "guests load no modules",
         ),
+        ("net ended with exit status 1, not 0: connect: Network is unreachable", "no network but their own"),
+        ("curl ended with exit status 6, not 0: curl: (6) Could not resolve host: a", "no network but their own"),
         ("stty ended with exit status 1, not 0: 'standard input': Inappropriate ioctl for device", "script -eqc"),
         ("git ended with exit status 128, not 0: fatal: destination path 'a' already exists", "--between removes"),
     ],
