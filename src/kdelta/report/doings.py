@@ -121,9 +121,9 @@ def by_clock(w: of_verdicts.ByClock) -> str:
     """Why a count is no cost where a program runs for a time."""
     none = "; there is no verdict" if isinstance(w, of_verdicts.ByClockAlone) else ""
     return (
-        f"the program runs until the clock says so: {w.instructions:,.0f} instructions on either kernel, the "
-        f"kernel's and its own, of its own {w.own_before:,.0f} -> {w.own_after:,.0f}; the count is the kernel's part "
-        f"of that time, and no cost of an operation{none} (give the program a fixed number of operations)"
+        f"the program runs until the clock says so: its own instructions, {w.own_before:,.0f} -> {w.own_after:,.0f}, "
+        f"make up for the kernel's; the count is the kernel's part of that time, and no cost of an operation{none} "
+        "(give the program a fixed number of operations)"
     )
 
 

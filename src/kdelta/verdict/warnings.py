@@ -214,10 +214,9 @@ class Waited(Warn, frozen=True):
 
 
 class ByClock(Warn, frozen=True):
-    """A program runs for a time: so many ``instructions`` on each kernel, the kernel's and its own, which changed."""
+    """A program runs for a time: as many instructions on each kernel, the kernel's and its own, which are told."""
 
     code: ClassVar[str] = "by-clock"
-    instructions: float
     own_before: float
     own_after: float
 
