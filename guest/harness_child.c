@@ -13,6 +13,7 @@
 #include "cgroup.h"
 #include "harness.h"
 #include "harness_child.h"
+#include "oom.h"
 #include "readfile.h"
 
 #define RECORDS_MAX (64u << 20)
@@ -123,6 +124,27 @@ void child_end_session(const struct child *c)
 		closedir(all);
 }
 
+/* Who sent it; the process of a case sends itself none of these. */
+static const char *sender(const struct child *c)
+{
+	switch (WTERMSIG(c->status)) {
+	case SIGKILL:
+		if (oom_kills() < 0)
+			return " (out of memory?)";
+		if (oom_kills() > c->oom_kills)
+			return ", for memory ran out";
+		return ", by a process: memory did not run out, and kill(-1, SIGKILL) ends the "
+		       "case too";
+	case SIGHUP:
+	case SIGINT:
+	case SIGQUIT:
+	case SIGTERM:
+		return ", by a process: kill(-1, ...) ends the case too";
+	default:
+		return "";
+	}
+}
+
 void child_describe_death(const struct child *c, const struct job *job, char *why, size_t size)
 {
 	if (c->late)
@@ -131,8 +153,7 @@ void child_describe_death(const struct child *c, const struct job *job, char *wh
 		snprintf(why, size, "the case closed its record pipe without a result");
 	else if (WIFSIGNALED(c->status))
 		snprintf(why, size, "the case was killed by SIG%s%s",
-			 sigabbrev_np(WTERMSIG(c->status)) ?: "?",
-			 WTERMSIG(c->status) == SIGKILL ? " (out of memory?)" : "");
+			 sigabbrev_np(WTERMSIG(c->status)) ?: "?", sender(c));
 	else
 		snprintf(why, size, "the case exited with status %d and without a result",
 			 WEXITSTATUS(c->status));

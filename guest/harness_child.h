@@ -16,7 +16,8 @@ struct child {
 	int fd; /* its records */
 	int status;
 	bool ended, late;
-	bool stays; /* closed the pipe, but lives on */
+	bool stays;	/* closed the pipe, but lives on */
+	long oom_kills; /* of this system, before it began */
 	struct text said;
 };
 

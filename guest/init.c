@@ -80,6 +80,12 @@ static void standard_streams(void)
 		fd = dup(fd);
 	if (fd > 2)
 		close(fd);
+	/* Nobody types at the console: a case that read from it would wait for its time limit. */
+	fd = open("/dev/null", O_RDONLY);
+	if (fd > 2) {
+		dup2(fd, 0);
+		close(fd);
+	}
 }
 
 static void raise_limits(void)

@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../oom.h"
+
 /* Cuts the last line off @text and returns it. */
 static inline char *cut_line(char *text)
 {
@@ -46,21 +48,6 @@ static inline void last_words(int fd, char *buf, size_t size)
 	else if (!*before || strchr(" \t", *before) || (before == text && from) ||
 		 snprintf(buf, size, "%s / %s", before, last) >= (int)size)
 		snprintf(buf, size, "%.*s", (int)size - 1, last);
-}
-
-/* How often a process was killed because memory ran out; 0 where the kernel does not count (before Linux 4.13). */
-static inline long oom_kills(void)
-{
-	char line[128];
-	long found = 0;
-	FILE *f = fopen("/proc/vmstat", "re");
-
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "oom_kill %ld", &found) == 1)
-			break;
-	if (f)
-		fclose(f);
-	return found;
 }
 
 /* Whether memory ran out, which holds its files too: by the kernel's account, or by what C, Python, C++ and Go say. */

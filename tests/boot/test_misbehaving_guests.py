@@ -53,19 +53,24 @@ CASE(aborts, "ends by a signal of its own") { abort(); }
 CASE(exits, "ends") { _exit(3); }
 CASE(undone, "what TEARDOWN looks at is not so") { OK(getppid()); }
 TEARDOWN(undone) { EXPECT(access("never made", F_OK) == 0); }
+CASE(asks, "reads what nobody types") { char c; EXPECT(read(0, &c, 1) == 0); }
+CASE(ends_all, "a child of it ends all others") { if (!fork()) { kill(-1, SIGKILL); _exit(0); } pause(); }
 """
 
 
 def test_counted_cases_end_with_their_own_reason(answer, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     """Each was "killed by SIGKILL (out of memory?)": that of the process beside it, which init kills in the end.
 
-    What TEARDOWN finds was never looked at: a restored guest took nothing down.
+    What TEARDOWN finds was never looked at: a restored guest took nothing down. Who read hung: standard input was the
+    console.
     """
     (tmp_path / "ends.c").write_text(CASES, encoding="ascii")
     got = answer("run", "--kernel", KERNEL, "--boots", "1", "--exact", "--workloads", str(tmp_path), check=None)
     why = {row["case"]: (row["state"], row["why"].rpartition(": failed: ")[2]) for row in got["results"]}
     assert why["aborts"] == ("failed", "the case was killed by SIGABRT")
     assert why["exits"] == ("failed", "the case exited with status 3 and without a result")
+    assert why["asks"][0] == "ok"
+    assert why["ends_all"][0] == "failed" and "memory did not run out" in why["ends_all"][1]
     assert why["undone"][0] == "failed" and 'access("never made", F_OK) == 0' in why["undone"][1]
 
 

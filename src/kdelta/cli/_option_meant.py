@@ -25,7 +25,7 @@ class _Row(NamedTuple):
 # The first row that holds is told.
 _ROWS = (
     _Row("--cpus --cpu --vcpus --ncpus --cores --threads", "--smp", "--smp"),
-    _Row("--runs --iterations --repeat --count -n -r", "", "--seeds --blocks --boots --most"),
+    _Row("--runs --iterations --repeat --count --seeds --blocks --boots -n -r", "", "--seeds --blocks --boots --most"),
     _Row("--top --max --max-rows --lines --limit", "findings", "--most"),
     _Row("--test --tests --workload --benchmark --bench --cases -t", "--case", "--case"),
     _Row("--mem --ram -m", "--memory", "--memory"),

@@ -31,9 +31,13 @@ _NO_MODULES = re.compile(
     r"unknown filesystem type|mount failed: Operation not permitted|set ?up loop|/dev/loop|Module \S+ not found"
     r"|/lib/modules|Unknown device type|Address family not supported"
 )
+_NO_NETWORK = re.compile(
+    r"[Nn]etwork is unreachable|ame or service not known|ailure in name resolution|[Uu]nknown host|ot resolve (?:host|name)"
+)
 _TOLD = ("packs what it needs", "gives it more")  # the guest's: of what it did not find, and of memory
 _EXIT = re.compile(r" ended with exit status (\d+)")
 _SIGNAL = re.compile(r"(?<!the case) was killed by (?:SIG([A-Z0-9]+)|signal (\d+))(?!.*; the guest is out of memory)")
+_LACKS = "the guest's CPU may lack an instruction of it, as those of AVX-512: build it without -march=native"
 FOLDING = ("terminal", "mail", "markdown", "html")  # formats that leave causes to those who ask
 
 
@@ -191,7 +195,8 @@ def _unpacked(params: Mapping[str, str], why: str) -> str:
     ended = _EXIT.search(why)
     if program.PACK in params and (killed := _SIGNAL.search(why)):
         number = int(killed[2]) if killed[2] else getattr(signal, f"SIG{killed[1]}", None)
-        return f" (if it ends so here too, --expect-status {128 + number})" if number else ""
+        lacks = f"{_LACKS}; " if number == signal.SIGILL else ""
+        return f" ({lacks}if it ends so here too, --expect-status {128 + number})" if number else ""
     if program.PACK not in params or ended is None:
         return ""
     if _WRITES.search(why):  # the guest says it itself where its words are short enough
@@ -205,6 +210,8 @@ def _unpacked(params: Mapping[str, str], why: str) -> str:
         return (
             ' (guests load no modules: what it needs must be built into the kernel, as src: with config="CONFIG_X=y")'
         )
+    if _NO_NETWORK.search(why):
+        return " (guests have no network but their own loopback: start the other side in the same command, by sh -c)"
     files = "a file that it looks for by itself is packed by --follow, --tree DIR or --file PATH; "
     known = any(said in why for said in _TOLD)
     return f" ({'' if known else files}if it ends so here too, --expect-status {ended[1]})"

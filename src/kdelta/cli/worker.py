@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 EPILOG = """\b
 Examples:
-  KDELTA_STORE=postgresql://lab@db/kdelta KDELTA_BLOBS=ssh://lab@db/srv/kdelta kdelta worker
+  KDELTA_STORE=postgresql://lab@db/kdelta KDELTA_BLOBS=sftp://lab@db/srv/kdelta kdelta worker
   kdelta worker --host rack3 --slots 8
 
 It takes units of work from the PostgreSQL store: blocks of times, one at a time and alone on the host, and single boots

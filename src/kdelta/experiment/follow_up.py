@@ -18,9 +18,20 @@ from kdelta.model import Annotations, CellResult, Experiment, Progress, plans
 from kdelta.results import answer
 from kdelta.store.store import Store
 from kdelta.verdict import fresh
-from kdelta.verdict.warnings import Deferred, Placed, Waited
+from kdelta.verdict.warnings import ByClockAlone, Deferred, Placed, Waited
 
 MOST_BOOTS = 400
+
+# Of programs: why their counts decide nothing, whatever is booted.
+_NEVER = (
+    (Waited, "what the kernel does while it waits moves its counts as much; compare with --timed"),
+    (
+        Deferred,
+        "most of the change is of what the kernel does later, or no more than what it does in bulk; "
+        "compare with --timed",
+    ),
+    (ByClockAlone, "the program runs until the clock says so; give it a fixed number of operations"),
+)
 
 
 def can_follow(experiment: Experiment) -> bool:
@@ -89,16 +100,9 @@ def begin(store: Store, asked: Experiment, progress: Progress, now: Callable[[],
             f"experiment {asked.id} has one boot of each kernel for all seeds of {mixed}, as an older kdelta made it; "
             f"now each seed has its own: measure it again with: {asked.command}"
         )
-    if template is None and any(isinstance(warning, Waited) for row in left for warning in row.warnings):
-        raise UserError(
-            f"experiment {asked.id}: no number of boots decides {mixed}, because what the kernel does while it waits "
-            "moves its counts as much; compare with --timed"
-        )
-    if template is None and any(isinstance(warning, Deferred) for row in left for warning in row.warnings):
-        raise UserError(
-            f"experiment {asked.id}: no number of boots decides {mixed}, because most of the change is of what the "
-            "kernel does later, or no more than what it does in bulk; compare with --timed"
-        )
+    why = next((why for kind, why in _NEVER if any(isinstance(w, kind) for row in left for w in row.warnings)), "")
+    if template is None and why:
+        raise UserError(f"experiment {asked.id}: no number of boots decides {mixed}, because {why}")
     if template is None and mixed:
         raise UserError(
             f"experiment {asked.id}: no number of boots decides {mixed}, because two accounts of the instructions "

@@ -314,6 +314,12 @@ def on_path(name: str, cwd: Path = Path()) -> Path:
     return shims.meant(Path(os.path.abspath(found)))
 
 
+def as_typed(name: str, found: str, cwd: Path) -> str:
+    """The path by which a shell starts ``name`` from ``cwd``, a script's $0; ``found`` where that is another."""
+    plain = "/" in name and os.path.normpath(name) == name.removeprefix("./")  # no link/../x
+    return name if plain and os.path.abspath(cwd / name) == found else found
+
+
 def _meant(name: str) -> str:
     """What was meant where ``name`` is no program but what a shell takes: ``A=1 ls``, ``'ls | wc'``, cd; else ""."""
     first, *others = name.split() or [""]

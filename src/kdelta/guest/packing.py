@@ -166,7 +166,7 @@ def _spec(
 
 
 def _commands(tree: Tree, program: Program, cwd: Path, lookup: _Lookup) -> dict[str, list[str]]:
-    """The program and the untimed commands, by absolute path; their files go into the tree."""
+    """The program and the untimed commands, each by a path; their files go into the tree."""
     found = {"arg": list(program.argv)}
     for key, text in (("setup", program.setup), ("between", program.between)):
         if text:
@@ -174,9 +174,10 @@ def _commands(tree: Tree, program: Program, cwd: Path, lookup: _Lookup) -> dict[
     for argv in found.values():
         if not argv:
             raise UserError("program: --setup and --between take a command")
-        argv[0] = str(_program(tree, argv[0], cwd, lookup))
+        typed, argv[0] = argv[0], str(_program(tree, argv[0], cwd, lookup))
         for path in shell.programs(argv, cwd, environment.SEARCHED):
             _guessed(tree, path, cwd, lookup)
+        argv[0] = argv[0] if program.cwd else closure.as_typed(typed, argv[0], cwd)
     return found
 
 
@@ -216,7 +217,7 @@ def _folder(digest: str) -> Path:
 
 
 def _followed(tree: Tree, program: Program, argv: list[str], cwd: Path, stdin: Path | None) -> None:
-    for path in follow.files_of(argv, cwd, environment.of(program, tempfile.gettempdir(), Path(argv[0])), stdin):
+    for path in follow.files_of(argv, cwd, environment.of(program, tempfile.gettempdir(), cwd / argv[0]), stdin):
         if path.is_file() or path.is_dir():
             tree.add(path)
 
@@ -247,7 +248,7 @@ def _for_guests(
     lookup = _lookup(program, cwd)
     commands = _commands(tree, program, cwd, lookup)
     for argv in commands.values():
-        closure.refuse_unstartable(Path(argv[0]))
+        closure.refuse_unstartable(cwd / argv[0])
     _guessed(tree, _SHELL, cwd, lookup)
     _given(tree, program, cwd, lookup)
     if program.follow:
@@ -271,7 +272,7 @@ def _for_guests(
         )
     more = {"root": f"/{ROOT}", "scratch": f"/{scratch}", "cwd": str(place), "stdin": str(stdin or "")}
     more["writable"] = str(writable or "")
-    env = environment.of(program, f"/{scratch}", Path(commands["arg"][0]))
+    env = environment.of(program, f"/{scratch}", cwd / commands["arg"][0])
     if any(os.path.lexists(work_tree(one) / ".git") for one in (place, *(one.root for one in named))):
         env = {**git_index.ENVIRONMENT, **env}
     argvs = [[commands["arg"][0], *each.argv[1:]] for each in programs]
@@ -294,7 +295,7 @@ def _for_here(program: Program, cwd: Path, place: Path, stdin: Path | None) -> s
         raise UserError("--writable is for guests: here the program may write where it runs, and does")
     more = {"cwd": str(place), "stdin": str(stdin or "")}
     commands = _commands(Tree(), program, cwd, _lookup(program, cwd))
-    env = environment.of(program, tempfile.gettempdir(), Path(commands["arg"][0]))
+    env = environment.of(program, tempfile.gettempdir(), cwd / commands["arg"][0])
     return _kept(_spec(program, commands, env, more), None)
 
 

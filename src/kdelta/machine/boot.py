@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import mmap
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from kdelta.guest import protocol
 from kdelta.machine import plugin, process, qemu
 from kdelta.machine.options import GuestSpec
 from kdelta.model import BOOTING, State
+
+_LAST_WORD = re.compile(rb"reboot: (?:Power down|Restarting system|System halted)|sysrq: Resetting")  # kernel/reboot.c
 
 
 class RawBoot(Struct, frozen=True, kw_only=True):
@@ -70,6 +73,17 @@ def _qemu_refused(status: int | None, log: str, console: bytes, stream: bytes) -
     return ""
 
 
+def _ended_inside(console: bytes, restored: bool) -> str:
+    """That a process ended the guest, by the kernel's last word; "" where none did.
+
+    A guest that is not restored restarts itself at its end (guest/init.c), also where its stream broke off.
+    """
+    found = _LAST_WORD.search(console)
+    if found is None or (not restored and found[0] == b"reboot: Restarting system"):
+        return ""
+    return f"a process ended the guest ({found[0].decode('ascii')})"
+
+
 def collect(guest: GuestSpec, argv: tuple[str, ...], ended: process.Ended) -> RawBoot:
     """Read the boot's files and say what became of it.
 
@@ -82,6 +96,8 @@ def collect(guest: GuestSpec, argv: tuple[str, ...], ended: process.Ended) -> Ra
         raise HostError(f"QEMU refused to run: {refused}")
     parsed = protocol.parse(stream)
     state, why = protocol.diagnose(parsed, console, ended.timed_out, ended.status)
+    if state in ("lost", "hung") and (inside := _ended_inside(console, guest.restored)):
+        state, why = "failed", inside
     if state in ("panicked", "hung") and not parsed.records and not guest.restored:
         why = BOOTING + why  # a guest says who it is as soon as it can
     if ended.flooded:

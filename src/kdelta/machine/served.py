@@ -175,7 +175,7 @@ class Rehearsed:
                 ended = boot.wait(child, guest, self._waited.limit_s, lambda: self._waited.is_enough(child.cpu_s()))
                 cpu_s = child.cpu_s()
             raw = boot.collect(guest, tuple(qemu.argv(self._guest)), ended)
-        if ended.timed_out and cpu_s < ended.elapsed_s * _BUSY:
+        if ended.timed_out and raw.state == "hung" and cpu_s < ended.elapsed_s * _BUSY:
             return replace(raw, state="lost", why="the forked QEMU stood still")
         if raw.state == "hung":
             self._hung = raw = replace(raw, why=self._waited.hung(ended.elapsed_s, cpu_s))

@@ -117,6 +117,16 @@ def waited(w: of_verdicts.Waited) -> str:
     )
 
 
+def by_clock(w: of_verdicts.ByClock) -> str:
+    """Why a count is no cost where a program runs for a time."""
+    none = "; there is no verdict" if isinstance(w, of_verdicts.ByClockAlone) else ""
+    return (
+        f"the program runs until the clock says so: its own instructions, {w.own_before:,.0f} -> {w.own_after:,.0f}, "
+        f"make up for the kernel's; the count is the kernel's part of that time, and no cost of an operation{none} "
+        "(give the program a fixed number of operations)"
+    )
+
+
 def deferred(w: of_verdicts.Deferred) -> str:
     """Why a change that is mostly of what the kernel does later, or in bulk, decides nothing."""
     if isinstance(w, of_verdicts.InBulk):
@@ -201,5 +211,5 @@ def holds(w: of_traces.HoldUnclear) -> str:
 
 SENTENCES = (
     accounts, strings, other_calls, varies, printed, lacking, placed, same_kernel, folder_lacking, fewer_cpus, idles,
-    waited, deferred, meanwhile, puts_off, busy_waits,
+    waited, by_clock, deferred, meanwhile, puts_off, busy_waits,
 )  # fmt: skip

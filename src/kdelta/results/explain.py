@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from kdelta.attribution import because, exact, line_labels, moved, profiles
 from kdelta.errors import UserError
 from kdelta.model import Because, CellResult, Experiment, FunctionDelta, Profile
-from kdelta.results import busy, calls, deferred, definitions, idling, layout, placed, putting_off, waiting
+from kdelta.results import busy, by_clock, calls, deferred, definitions, idling, layout, placed, putting_off, waiting
 from kdelta.results.warnings import Carried, NoNames
 from kdelta.store.rows import ProfileRow
 from kdelta.store.store import Store
@@ -145,6 +145,7 @@ class Explainer:
         found = calls.held(row, *sides, endless=case.workload in self._endless)
         found = placed.held(found, case, placed.shared_cpus(self._experiment), *sides)
         found = waiting.held(found, case, self._experiment.machine.smp, *sides)
+        found = by_clock.held(found, case, self._experiment.machine.smp, *sides)
         return deferred.held(found, case, self._experiment.machine.smp, *sides)
 
     def _explain(self, row: CellResult) -> CellResult:

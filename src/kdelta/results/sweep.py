@@ -35,7 +35,7 @@ from kdelta.model import (
     Warn,
     Word,
 )
-from kdelta.results import calls, deferred
+from kdelta.results import by_clock, calls, deferred
 from kdelta.results.explain import beside, between
 from kdelta.results.placed import held as kept_by_placement
 from kdelta.results.placed import shared_cpus
@@ -132,6 +132,7 @@ def _held(
         one = calls.held(cell, before, after, endless=endless)
         one = kept_by_placement(one, case, shared_cpus(experiment), before, after)
         one = kept_by_waiting(one, case, experiment.machine.smp, before, after)
+        one = by_clock.held(one, case, experiment.machine.smp, before, after)
         found.append(deferred.held(one, case, experiment.machine.smp, before, after))
     return found
 

@@ -213,6 +213,18 @@ class Waited(Warn, frozen=True):
     percent: float
 
 
+class ByClock(Warn, frozen=True):
+    """A program runs for a time: as many instructions on each kernel, the kernel's and its own, which are told."""
+
+    code: ClassVar[str] = "by-clock"
+    own_before: float
+    own_after: float
+
+
+class ByClockAlone(ByClock, frozen=True):
+    """The same, and it is not known what the kernel's count were if it did as much: no verdict."""
+
+
 class Deferred(Warn, frozen=True):
     """Most of a program's change is of what the kernel puts off; ``left_percent``: what it is without that."""
 
@@ -249,4 +261,4 @@ class Noisy(Warn, frozen=True):
 
 
 # inconclusive however many boots there are
-UNDECIDABLE = (MixedAccounts, MixedCalls, CallsBeside, Placed, Waited, Deferred)
+UNDECIDABLE = (MixedAccounts, MixedCalls, CallsBeside, Placed, Waited, Deferred, ByClockAlone)

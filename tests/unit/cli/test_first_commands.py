@@ -75,6 +75,7 @@ ANSWERED = {
     "compare debian:6.12 debian:7.0 --cpus 4": "--smp",
     "compare debian:6.12 debian:7.0 -n 10": "--seeds or --blocks",
     "compare debian:6.12 debian:7.0 --threads 4": "did you mean --smp?",
+    "run debian:6.12 --seeds 2": "did you mean --boots?",
     "compare debian:6.12 debian:7.0 --arch arm64": "debian:6.12,arch=arm64",
     "compare debian:6.12 debian:7.0 --config x": "src:./linux,config=FILE",
     "compare debian:6.12 debian:7.0 --cmdline quiet": "debian:6.12,cmdline=",

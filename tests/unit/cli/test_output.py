@@ -52,6 +52,7 @@ def test_a_program_that_lacks_a_file_is_told_how_to_pack_it() -> None:
         ("x ended with exit status 1, not 0: mkdir: File exists", "--between removes"),
         ("bash was killed by SIGSEGV", "(if it ends so here too, --expect-status 139)"),
         ("bash was killed by SIGABRT: assertion failed", "--expect-status 134)"),
+        ("x was killed by SIGILL", "build it without -march=native; if it ends so here too, --expect-status 132)"),
         ("bash was killed by signal 40", "--expect-status 168)"),
         ("the case was killed by SIGKILL (out of memory?)", ""),  # that is not the program
         ("x was killed by SIGKILL; the guest is out of memory, files included: --memory SIZE gives it more", ""),
@@ -59,6 +60,8 @@ def test_a_program_that_lacks_a_file_is_told_how_to_pack_it() -> None:
             "sh ended with exit status 32, not 0: mount: /m: unknown filesystem type 'overlay'.",
             "guests load no modules",
         ),
+        ("net ended with exit status 1, not 0: connect: Network is unreachable", "no network but their own"),
+        ("curl ended with exit status 6, not 0: curl: (6) Could not resolve host: a", "no network but their own"),
         ("stty ended with exit status 1, not 0: 'standard input': Inappropriate ioctl for device", "script -eqc"),
         ("git ended with exit status 128, not 0: fatal: destination path 'a' already exists", "--between removes"),
     ],

@@ -70,3 +70,21 @@ def test_a_boot_that_ran_at_the_same_time_tells_what_it_ran_itself(boots: Rememb
     boots.runs(plan(0), said((0, "unsupported"), (1, "failed"), (2, "failed")))
     late = boots.runs(plan(1), said((0, "failed"), (1, "failed"), (2, "failed")))
     assert [run.state for run in late] == ["failed"] * 3
+
+
+def test_a_case_that_fails_alike_on_all_kernels_is_asked_no_more(boots: Remembering) -> None:
+    """A misspelt option was booted under five seeds of each kernel before it was told."""
+    boots.work(plan(0))
+    boots.runs(plan(0), said((0, "failed"), (1, "failed"), (2, "failed")))
+    assert names(boots.work(plan(1))) == ["pipe", "pidfd_open", "fork_vmas"], "the other kernel may do better"
+    boots.runs(plan(0, kernel=1), said((0, "failed"), (1, "ok"), (2, "hung")))
+    assert names(boots.work(plan(1))) == ["pidfd_open", "fork_vmas"]
+    runs = boots.runs(plan(1), said((1, "failed"), (2, "failed")))
+    assert [(run.case, run.state, run.why) for run in runs[:1]] == [(0, "failed", "why 0")]
+
+
+def test_what_fails_for_several_reasons_is_asked_again(boots: Remembering) -> None:
+    for seed, why in enumerate(("one", "one", "another")):
+        boots.work(plan(seed))
+        boots.runs(plan(seed), replace(RAW, records=(Done(j=0, state="failed", why=why),)))
+    assert "pipe" in names(boots.work(plan(3)))

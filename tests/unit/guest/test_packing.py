@@ -259,6 +259,22 @@ def test_the_case_is_called_as_the_command_and_differs_by_its_files(tmp_path: Pa
     assert packing.pack(Program(argv=("cat", "input.txt")), tmp_path).params != first.params
 
 
+@pytest.mark.parametrize("name", ["./x", "../here/x", "sub/../x", "/x", "x"])
+def test_a_script_is_started_as_a_shell_starts_it(tmp_path: Path, name: str) -> None:
+    """Its $0 was absolute. From another directory a relative path would lead elsewhere."""
+    (here := tmp_path / "here").mkdir()
+    (here / "sub").mkdir()
+    for place in (here / "x", here / "sub" / "x"):
+        place.write_text("#!/bin/sh\necho $0\n")
+        place.chmod(0o755)
+    typed = f"{here}/x" if name == "/x" else "./x" if name == "x" else name
+    kept = name in ("./x", "../here/x")
+    program = Program(argv=(typed,), cwd="sub" if name == "x" else "")
+    spec = packing.of_case(packing.pack(program, here)).spec.read_bytes().decode()
+    first = next(row.removeprefix("arg=") for row in spec.split("\0") if row.startswith("arg="))
+    assert first == (name if kept else f"{here}/x")
+
+
 @pytest.mark.parametrize(
     ("options", "why"),
     [

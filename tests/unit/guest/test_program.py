@@ -159,6 +159,14 @@ def test_a_program_may_signal_its_process_group(guest_cache: Path, tmp_path: Pat
     assert run(guest_cache, tmp_path, program)[:2] == ("ok", "")
 
 
+@pytest.mark.parametrize("signal", ["KILL", "TERM"])
+def test_who_ends_the_case_is_no_lack_of_memory(guest_cache: Path, tmp_path: Path, signal: str) -> None:
+    """As kill(-1, SIGKILL) does in a guest; it was "killed by SIGKILL (out of memory?)"."""
+    state, why, _ = run(guest_cache, tmp_path, Program(argv=("sh", "-c", f"kill -{signal} $PPID; sleep 9")))
+    assert state == "failed"
+    assert why.startswith(f"the case was killed by SIG{signal}, by a process: ")
+
+
 def test_of_a_program_that_never_ends_nothing_is_left_on_this_machine(guest_cache: Path, tmp_path: Path) -> None:
     (tmp_path / "sleep").symlink_to(shutil.which("sleep") or "")
     script = f"{tmp_path}/sleep 1001 & {tmp_path}/sleep 1002; true"

@@ -40,6 +40,19 @@ def test_a_guest_that_never_said_who_it_is_ended_while_it_booted(tmp_path: Path,
     assert "while it booted" not in boot.collect(replace(guest, restored=True), (), ended).why
 
 
+@pytest.mark.parametrize("word", ["reboot: Power down", "reboot: Restarting system", "reboot: System halted"])
+def test_a_program_that_ends_its_guest_is_told_so(tmp_path: Path, word: str) -> None:
+    """It was "lost: the guest wrote no records", or hung. Who is not restored restarts itself at its end."""
+    (tmp_path / "console").write_bytes(f"x\n[   25.2] {word}\n".encode())
+    (tmp_path / "stream").write_bytes(b"")
+    ended = process.Ended(
+        status=0, timed_out="halted" in word, flooded=False, elapsed_s=1.0, first_record_s=None, first_sample_s=None
+    )
+    said = boot.collect(replace(_guest(tmp_path), restored=True), (), ended)
+    assert (said.state, said.why) == ("failed", f"a process ended the guest ({word})")
+    assert (boot.collect(_guest(tmp_path), (), ended).state == "lost") == ("Restarting" in word)
+
+
 @pytest.mark.skipif(shutil.which("qemu-system-x86_64") is None, reason="needs qemu-system-x86_64")
 def test_a_qemu_that_is_told_to_end_before_its_monitor_is_asked_was_killed(tmp_path: Path) -> None:
     """It ends with 0 then: its guest was said to be one that cannot be paused, and several CPUs were not counted."""
