@@ -23,6 +23,7 @@ from msgspec import Struct
 
 from kdelta import distributions
 from kdelta.errors import HostError
+from kdelta.machine.denied import without_rings
 
 OUTPUT_LIMIT = 64 << 20
 COUNTS_LIMIT = 8 << 30  # the plugin's file, about 1 MiB for each interval that the guest marks
@@ -85,6 +86,17 @@ def dying_with(parent: int) -> Callable[[], None]:
     return ask
 
 
+def _prepared(parent: int) -> Callable[[], None]:
+    """What a guest's process does first: die with its parent, and do without rings (denied.py)."""
+    die = dying_with(parent)
+
+    def prepare() -> None:
+        die()
+        without_rings()
+
+    return prepare
+
+
 @contextlib.contextmanager
 def started(
     argv: Sequence[str],
@@ -110,7 +122,7 @@ def started(
                 pass_fds=tuple(pass_fds),
                 cwd=folder,
                 start_new_session=True,
-                preexec_fn=dying_with(os.getpid()),
+                preexec_fn=_prepared(os.getpid()),
             )
     except (OSError, subprocess.SubprocessError) as error:
         raise HostError(f"cannot start {argv[0]}: {error}") from None
