@@ -17,7 +17,7 @@ KERNEL = "debian:6.1/cloud"
     [
         ("panic", "panicked", "Kernel panic"),
         ("garbage", "failed", "garbage in the record stream"),
-        ("half", "lost", ""),
+        ("half", "failed", "a process ended the guest (sysrq: Resetting)"),
     ],
 )
 def test_a_guest_that_goes_wrong_has_its_own_state_and_console(kdelta, answer, how: str, state: str, why: str) -> None:  # type: ignore[no-untyped-def]
