@@ -36,14 +36,13 @@ class _Program(ctypes.Structure):
 
 _PROGRAM = _Program(len(_FILTER) // struct.calcsize("HBBI"), _FILTER)
 _ADDRESS = ctypes.c_void_p(ctypes.addressof(_PROGRAM))
-_PRCTL: Callable[..., int] = ctypes.CDLL(None).prctl
 
 
-def without_rings() -> None:
+def without_rings(prctl: Callable[..., int]) -> None:
     """Let this process and what it executes have no io_uring, from now on (seccomp(2)).
 
     Nothing is raised where the host has no seccomp: QEMU's own ``-sandbox on`` then says so. It runs between fork and
-    exec, beside other threads' locks: all it calls was looked up before, and takes none.
+    exec, beside other threads' locks: ``prctl`` was looked up before, and takes none.
     """
-    if not _PRCTL(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
-        _PRCTL(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, _ADDRESS, 0, 0)
+    if not prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
+        prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, _ADDRESS, 0, 0)

@@ -92,7 +92,7 @@ def _prepared(parent: int) -> Callable[[], None]:
 
     def prepare() -> None:
         die()
-        without_rings()
+        without_rings(_PRCTL)
 
     return prepare
 
