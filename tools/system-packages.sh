@@ -9,11 +9,11 @@ packages=(qemu-system-x86 qemu-system-arm gcc libc6-dev make python3 python3-ven
 # "test": also what make test needs; "full": also what make test-full needs; "fuzz": also what make fuzz needs
 full=()
 case "${1:-}" in
-test | full) full=(chromium chromium-driver fish zsh adb fastboot groff-base rpm) ;;
+test | full) full=(chromium chromium-driver fish zsh adb fastboot groff-base rpm postgresql shellcheck) ;;
 fuzz) full=(clang libclang-rt-dev) ;;
 esac
 if [ "${1:-}" = full ]; then
-	full+=(postgresql mmdebstrap buildah e2fsprogs openssh-server shellcheck)
+	full+=(mmdebstrap buildah e2fsprogs openssh-server)
 	# the real benchstat is installed with Go; one in /usr/local is as good as Debian's
 	PATH="$PATH:/usr/local/go/bin" command -v go >/dev/null || full+=(golang-go)
 fi

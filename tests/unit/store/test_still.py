@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
+import kdelta.store.later  # noqa: F401  # what is loaded late: a user other than root may not read the checkout
 from kdelta.cli import _stores
 from kdelta.errors import HostError
 from kdelta.store.store import Store
