@@ -99,6 +99,7 @@ KNOWN = """
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -122,8 +123,13 @@ static int refused(int n)
 	return found;
 }
 
+/* fork(2) of newer C libraries blocks signals in its caller: a SIGCHLD would wake this one, to pause again. */
 static void *waits(void *arg)
 {
+	sigset_t all;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, 0);
 	pause();
 	return arg;
 }
