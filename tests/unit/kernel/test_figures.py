@@ -60,6 +60,15 @@ from kdelta.kernel import figures
         "Throughput nearly doubles with 128 threads.",
         "sysbench tps: 12033 vs. 12455.",
         "Geometric mean over 12 workloads: 1.023 (higher is better)",
+        "This cuts latency in half.",
+        "The number of IPIs is halved.",
+        "Boot time on a box of 4 sockets: 92s before, 61s after.",
+        "kernel build: 245 seconds vs 239 seconds",
+        "Slab: 412032 kB -> 389120 kB",
+        "about 4 times as many lookups",
+        "Ratio 0.93 (lower is better)",
+        "It saves 1.6 GB on a machine with 1 TB.",
+        "99.0th: 15 (321 samples)",
     ],
 )
 def test_figures_are_known_by_many_units(line: str) -> None:
@@ -87,6 +96,8 @@ def test_figures_are_known_by_many_units(line: str) -> None:
         "It waits 3 more times, and at most 30 seconds less the delay.",
         "The hang is 100% reproducible, and the fix is 100 percent safe.",
         "The bit doubles as a lock, and a second earlier patch does the same.",
+        "The loop reads 4 bytes instead of 8.",
+        "It waits for 3 s before it tries again, and the number of the path is not halved.",
         "The third path is not halved where time is short; x86 is one half.",
     ],
 )
@@ -192,3 +203,27 @@ def test_text_without_end_is_read_at_once(piece: str) -> None:
     began = time.process_time()
     list(figures.told(piece * 50_000))
     assert time.process_time() - began < 10
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "               read   write\nbase         412     123\npatched      401     125\n",
+        "| kernel   | read | write |\n| base     | 412  | 123   |\n| patched  | 401  | 125   |\n",
+        "kernel        time\nmainline      412.3\npatched       388.1\n",
+        "              6.12.0      6.12.0+\nread          412         401\nwrite         123         125\n",
+        "Clients:    [tip]   [eevdf]\n1           1.00    1.01 (1.2)\n128         1.00    0.97 (0.4)\n",
+    ],
+)
+def test_a_table_may_have_a_row_for_each_kernel_or_ratios_alone(said: str) -> None:
+    """The row of the baseline was taken for the line of the columns; ratios and sums without a unit were not quoted."""
+    assert list(figures.told(said)) == [" ".join(line.split()) for line in said.splitlines()]
+
+
+def test_neither_logs_of_the_kernel_nor_programs_are_quoted() -> None:
+    said = (
+        "[   12.345678][ T1234] BUG: KASAN: 3.5 ms in x\n<4>[   12.345679] Read of 5% of it\n\n"
+        "\tint main(void)\n\t{\n\t\tusleep(100);\n\t\tx = 12;\t/* 100 us are enough */\n\t}\n\n"
+        "It is cheap. read(2) takes 4 ns more.\n"
+    )
+    assert list(figures.told(said)) == ["read(2) takes 4 ns more."]
