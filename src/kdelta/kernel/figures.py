@@ -18,7 +18,7 @@ _SPEED = r"(?:speed|throughput|bandwidth|performance|time|cost|latency|overhead|
 _UNIT = r"(?:s|secs?|seconds?|min(?:utes)?|[kMGT]i?B|bytes|cycles|insns|pages|\w{1,8}/\w{1,6})"
 _SURE = r"(?!\s(?:reproducible|sure|certain|safe|correct|compatible|reliabl\w+)\b)"  # of what 100 % are no figure
 _FIGURE = re.compile(
-    rf"\d[\s-]?(?:%{_SURE}|percent\b{_SURE}|per\s?cent\b{_SURE}|pct\b)|\d[ -]percentage"
+    rf"\d\+?[\s-]?(?:%{_SURE}|percent\b{_SURE}|per\s?cent\b{_SURE}|pct\b)|\d[ -]percentage"
     rf"|\b{_WORDS}[\s-]per\s?cent\b|\ba\s(?:milli|micro)?(?:second|minute)\s(?:fast|soon|quick|slow)er\b"
     rf"|\b(?:{_SPEED}|number|amount|usage)\s+(?:[\w-]+\s+){{0,3}}(?:doubl|halv|tripl)(?:es|ed)\b"
     rf"|\d\s?{_UNIT}\s+(?:vs\.?|versus)\s+~?\d|\d\s?(?:s|secs?|seconds?|min|minutes?)\s+(?:before|after)(?=[,;.)]|$)"
@@ -39,6 +39,7 @@ _FIGURE = re.compile(
     r"|\b(?:cut|reduc|drop|improv|increas)\w*\s+(?:[\w()]+\s+){0,4}(?:by\s+(?:half|a\s+(?:half|third|quarter)\b)|in\s+half\b|(?:by|to)\s+1/\d)"
     r"|\bfactor of \d|\border\w* of magnitude"
     r"|\b(?:sav|shrink|grow|reduc|small|larg)\w*\s+(?:[\w()]+\s+){0,6}~?\d[\d,.]*\s?(?:[kKMGT]i?)?(?:B|bytes)\b"
+    rf"|\d\s?{_UNIT}\s(?:[\w-]+\s){{0,3}}(?:improvement|reduction|regression|decrease|increase|saving|win|gain|overhead)s?\b"
     r"|\b\d[\d,.]*\s?[kKMG]?\s?(?:[nuµm]s(?:ecs?)?|cycles|instructions|insns|(?:trans|ops?|req|io)\w*/s\w*"
     r"|[KMG]i?[Bb](?:it|yte)?s?(?:/s\w*|ps)|[tqrp]ps|iops|ops)\b|\biops\s?[=:]\s?\d"
     r"|\b(?:improv|reduc|drop|increas|decreas|ris|fall|fell|go|grow|shrink|went|down|up)\w*\s+from\s+~?\d[\d,.]*[kKMG]?\s+to\s+~?\d"
@@ -48,7 +49,10 @@ _FIGURE = re.compile(
 )
 _INDEX = re.compile(r"\w\)?\s*[:=]\s*(\d[\d,]*(?:\.\d+)?)(?![\w:;])")  # of a benchmark without a unit: "name: 841.8"
 _SIDES = r"before|after|with|without|base|baseline|patched|unpatched|vanilla|mainline|old|new"
-_SIDE = re.compile(rf"^(?:{_SIDES})\b[^:]{{0,40}}:$", re.I)
+_SIDE = re.compile(  # "Before:", "8 jobs, after the patchset:", "*** before, 1000 files ***"
+    rf"(?:(?:[^:.]{{1,24}},\s)?(?:{_SIDES})\b[^:]{{0,40}}:|([*=#~-]{{2,}})\s*(?:{_SIDES})\b[^:]{{0,80}}[*=#~-]{{2,}})$",
+    re.I,
+)
 _ONE = r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?![\w.])"
 _SIDED = re.compile(  # "Before: 125.3", and the row of one kernel in a table whose columns are of something else
     rf"(?:\|\s*)?({_SIDES})\b(?:[^:]{{0,40}}:|[^:|]{{0,40}}(?:\s\s|\t|\|))[^:]*{_ONE}", re.I
@@ -57,7 +61,8 @@ _VERSION = r"\bv?\d+\.\d+(?:\.\d+|-rc\d+)[\w.+-]*"
 _TWO = rf"\b(?:{_SIDES}|patch|delta|diff)\b|{_VERSION}[\s|]+{_VERSION}"
 _COLUMNS = re.compile(_TWO, re.I)  # of a table of two kernels
 _NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d,]*(?:\.\d+)?[kKMGT]?(?![\w.])")
-_GAP = re.compile(r"[^\s.!?:](?:  +|\t+)\S")
+_GAP = re.compile(r"[^\s.!?:](?:[ \t]{2,}|\t)\S")
+_BAR = re.compile(r"[^|\s].*\|[@*#\s]*\|$")  # of a histogram
 _MARK = re.compile(r"^[-*+]\s")  # of a list
 _BULLET = re.compile(r"(?:[-*+o]|\d+[.)]|\[\d+\])\s")
 _TRAILER = re.compile(r"[A-Z][A-Za-z-]+(?:-by|-id)?: ")
@@ -85,7 +90,7 @@ def told(text: str) -> Iterator[str]:
             goes_on = lines[at + 1 : at + 2] and lines[at + 1][:1].isspace()
             side, columns, of_two, begun = side if goes_on or not below else "", "", False, False
         elif _SIDE.match(said):
-            side, below = said, False
+            side, below = f"{said.strip('*=#~- :')}:", False
         elif _foreign(said) or _OF_GIT.match(said) or _OF_C.match(lines[at].rstrip()):
             pass
         elif _is_of_pair(lines, at):
@@ -98,7 +103,8 @@ def told(text: str) -> Iterator[str]:
             found, columns = [*([columns] if columns else []), said], ""
         elif _COLUMNS.search(said) or (not begun and _names_columns(said)):
             columns, of_two = said, bool(_COLUMNS.search(said))
-        yield from (f"{side} {_MARK.sub('', one)}".strip() for one in found)
+        yield from (f"{'' if of_two else side} {_MARK.sub('', one)}".strip() for one in found)
+        side = side if found or taken == 1 else ""  # text goes on
         begun = begun or (bool(said) and _is_row(lines[at]))
         below = below or bool(found)
         at += taken
@@ -106,8 +112,8 @@ def told(text: str) -> Iterator[str]:
 
 def _foreign(said: str) -> bool:
     """Whether a line is of another mail, or of something else than text."""
-    of_log = bool(_OF_LOG.match(said))
-    return of_log or len(said) > _LINE_CHARS or said[0] == ">" or (said[0] == "|" and said[-1] != "|")
+    apart = _OF_LOG.match(said) or _BAR.match(said)
+    return bool(apart) or len(said) > _LINE_CHARS or said[0] == ">" or (said[0] == "|" and said[-1] != "|")
 
 
 def _is_row(line: str) -> bool:

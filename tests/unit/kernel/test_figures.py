@@ -69,6 +69,8 @@ from kdelta.kernel import figures
         "Ratio 0.93 (lower is better)",
         "It saves 1.6 GB on a machine with 1 TB.",
         "99.0th: 15 (321 samples)",
+        "There is significant 600+% improvement for TCP_RR.",
+        "bloat-o-meter shows an 80KB code size improvement",
     ],
 )
 def test_figures_are_known_by_many_units(line: str) -> None:
@@ -218,6 +220,36 @@ def test_text_without_end_is_read_at_once(piece: str) -> None:
 def test_a_table_may_have_a_row_for_each_kernel_or_ratios_alone(said: str) -> None:
     """The row of the baseline was taken for the line of the columns; ratios and sums without a unit were not quoted."""
     assert list(figures.told(said)) == [" ".join(line.split()) for line in said.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("*** before it, 1000 files ***\n\nsync took 84 ms\n\n*** after it, 1000 files ***\n\nsync took 75 ms\n",
+         ["before it, 1000 files: sync took 84 ms", "after it, 1000 files: sync took 75 ms"]),
+        ("8 jobs, before patchset:\n\n Op     Count  AvgLat   MaxLat\n Close  3021   0.001    0.590\n",
+         ["8 jobs, before patchset: Op Count AvgLat MaxLat", "8 jobs, before patchset: Close 3021 0.001 0.590"]),
+        ("After this patch:\n the waker puts the task onto the wakelist of the wakee,\n and sends an IPI.\n\n"
+         "   Unixbench      before      after\n   Execl         27667.3    27627.3\n",
+         ["Unixbench before after", "Execl 27667.3 27627.3"]),
+        ("With the patch:\n             vanilla    patched\n   read      412        401\n",
+         ["vanilla patched", "read 412 401"]),
+    ],
+)  # fmt: skip
+def test_figures_belong_to_the_side_above_them_and_a_table_of_two_kernels_to_none(said: str, told: list[str]) -> None:
+    """Rows of "*** before ***" and "8 jobs, after:" had no side; "After this patch:" was said of a table of both."""
+    assert list(figures.told(said)) == told
+
+
+def test_rows_of_tabs_and_blanks_are_rows_and_those_of_a_histogram_are_none() -> None:
+    said = (
+        "case\t  load\t   baseline(std%)\t compare%\nTCP_RR          \t336-threads\t 1.00 ( 21.27)\t +0.08 ( 15.32)\n\n"
+        "   nsecs   : count     distribution\n  256 -> 511 : 10356    |****       |\n    0 -> 1   : 0     |        |\n"
+    )
+    assert list(figures.told(said)) == [
+        "case load baseline(std%) compare%",
+        "TCP_RR 336-threads 1.00 ( 21.27) +0.08 ( 15.32)",
+    ]
 
 
 def test_neither_logs_of_the_kernel_nor_programs_are_quoted() -> None:
