@@ -22,7 +22,9 @@ _PREREQUISITE = re.compile(r"^prerequisite-patch-id: ([0-9a-f]{40,64})\s*$", re.
 _DIFF = re.compile(r"^(?:(?:Range-diff|Interdiff)\b.*:$|diff --git |--- \S.*\n\+\+\+ \S|@@ -)", re.MULTILINE)
 _RULE = re.compile(r"^---$", re.MULTILINE)  # what stands below it is for the list alone, such as figures
 _DIFFSTAT = re.compile(
-    r"^ ?(?:\S.* \| +(?:\d+|Bin)\b.*|(?:rename|copy|rewrite) .*\(\d+%\)|\d+ files? changed\b.*)$", re.MULTILINE
+    r"^ ?(?:\S.* \| +(?:\d+|Bin)\b.*|(?:rename|copy|rewrite) .*\(\d+%\)|mode change \d{6} => .*"
+    r"|\d+ files? changed\b.*)$",
+    re.MULTILINE,
 )
 _FIRST = re.compile(r"\[[^\]]*\b0+/\d+[^\]]*\]")
 _MOST = 20

@@ -67,7 +67,8 @@ def test_rows_below_before_and_after_are_claims_with_it() -> None:
 
 
 def test_figures_for_the_list_alone_below_the_rule_are_claims_but_those_of_the_diffstat_are_none() -> None:
-    stat = " rename fs/{pipe.c => pipes.c} (97%)\n fs/x.png | Bin 0 -> 1034 bytes\n 2 files changed, 3 insertions(+)\n"
+    stat = " rename fs/{pipe.c => pipes.c} (97%)\n fs/x.png | Bin 0 -> 1034 bytes\n mode change 100644 => 100755 x\n"
+    stat += " 2 files changed, 3 insertions(+)\n"
     said = (
         "--- of all ---\nThe call takes another way, which is shorter than the one that it took.\n---\n"
         "hackbench gets 3 % faster.\n\nChanges in v2: none.\n\n"
