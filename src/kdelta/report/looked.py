@@ -224,7 +224,8 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
         if looked.given:
             lines.append(f"{who}{by}; what you named is measured all the same: {_names(looked.given)}.")
         elif looked.controls:
-            lines.append(f"{who}{by}.")
+            later = not all(is_boot_only(one.name) for one in looked.unreached)
+            lines.append(f"{who}{by}.{f' {_program(looked)}.' if later else ''}")
         else:
             lines.append(f"{who}{by}; what they set up before is not seen: nothing was measured. {_program(looked)}.")
     lines += _tried("Chosen for a knob, with which", looked.by_knob)
