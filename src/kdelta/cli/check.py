@@ -89,6 +89,7 @@ def run(recipe: Recipe, args: Args) -> int:
         _given.refuse_other_mode(mode, "leave it out")
         _given.refuse_idle_machine(mode, args.smp)
     common.seconds(args.limit, "--limit")  # refused before any kernel is fetched
+    _refuse_unknown_cases(recipe)
     specs = _setting.sides(recipe, args)
     obstacles = _setting.hopeless(recipe, args, specs)
     experiment, measured = None, list["Measured"]()
@@ -102,6 +103,14 @@ def run(recipe: Recipe, args: Args) -> int:
     else:
         _output.write(_answers.text(recipe, answers, experiment, own), args.output)
     return 0
+
+
+def _refuse_unknown_cases(recipe: Recipe) -> None:
+    """Also of claims that cannot be measured here, which would be answered without a word of it."""
+    from kdelta.spec import recipes
+
+    for claim in recipe.claims:
+        recipes.cases_of(claim)
 
 
 def _measure(

@@ -343,7 +343,7 @@ def not_built(obj: Path, src_name: str, paths: Iterable[str], current: Callable[
     code = (one for one in ours if one.endswith((".c", ".S")))
     missing = {one for one in code if not any(current(made, one) for made in _made_of(obj / one))}
     missing -= _included(obj, src_name, missing, current)
-    missing |= _unused(obj, src_name, [path for path in ours if path.endswith(".h")])
+    missing |= _unused(obj, src_name, [path for path in ours if path.endswith((".h", ".rs"))])  # a crate has many
     return [path for path in ours if path in missing]
 
 
@@ -373,7 +373,7 @@ def _told(obj: Path, suffix: str) -> Iterator[tuple[Path, str]]:
 
 
 def _unused(obj: Path, src_name: str, headers: Sequence[str]) -> frozenset[str]:
-    """Of ``headers`` those that nothing in ``obj`` was made of."""
+    """Of ``headers``, and parts of crates, those that nothing in ``obj`` was made of."""
     left = set(headers)
     for _, text in _told(obj, ".cmd") if left else ():
         if not left:

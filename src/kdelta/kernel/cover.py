@@ -15,13 +15,16 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from kdelta.kernel import figures, mail
+from kdelta.units import counted
 
 _BASE = re.compile(r"^base-commit: ([0-9a-f]{12,64})\s*$", re.MULTILINE)
 _PREREQUISITE = re.compile(r"^prerequisite-patch-id: ([0-9a-f]{40,64})\s*$", re.MULTILINE)
 _DIFF = re.compile(r"^(?:(?:Range-diff|Interdiff)\b.*:$|diff --git |--- \S.*\n\+\+\+ \S|@@ -)", re.MULTILINE)
 _RULE = re.compile(r"^---$", re.MULTILINE)  # what stands below it is for the list alone, such as figures
 _DIFFSTAT = re.compile(
-    r"^ ?(?:\S.* \| +(?:\d+|Bin)\b.*|(?:rename|copy|rewrite) .*\(\d+%\)|\d+ files? changed\b.*)$", re.MULTILINE
+    r"^ ?(?:\S.* \| +(?:\d+|Bin)\b.*|(?:rename|copy|rewrite) .*\(\d+%\)|mode change \d{6} => .*"
+    r"|\d+ files? changed\b.*)$",
+    re.MULTILINE,
 )
 _FIRST = re.compile(r"\[[^\]]*\b0+/\d+[^\]]*\]")
 _MOST = 20
@@ -54,8 +57,10 @@ def read(data: bytes) -> Cover:
 
 
 def claims(texts: Iterable[str]) -> tuple[str, ...]:
-    """The figures in what a series says of itself, each once and at most 20."""
-    return tuple(dict.fromkeys(line for text in texts for line in figures.told(text)))[:_MOST]
+    """The figures in what a series says of itself, each once and at most 20; then how many more there are."""
+    found = tuple(dict.fromkeys(line for text in texts for line in figures.told(text)))
+    more = len(found) - _MOST
+    return found if more <= 0 else (*found[:_MOST], f"({counted(more, 'more line')} with figures, not quoted here)")
 
 
 def reply(to: mail.Message, body: str) -> bytes:

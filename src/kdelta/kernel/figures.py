@@ -15,13 +15,16 @@ _MORE = r"(?:fast|quick|slow|few|less|more|high|low|short|small|larg|cheap|bette
 _PART = r"(?:half|thirds?|quarters?|fifths?|tenths?)"
 _WORDS = r"(?:half\s+a|one|two|three|four|five|six|seven|eight|nine|ten|twelve|fifteen|twenty|thirty|forty|fifty)"
 _SPEED = r"(?:speed|throughput|bandwidth|performance|time|cost|latency|overhead|rate)"
+_UNIT = r"(?:s|secs?|seconds?|min(?:utes)?|[kMGT]i?B|bytes|cycles|insns|pages|\w{1,8}/\w{1,6})"
 _SURE = r"(?!\s(?:reproducible|sure|certain|safe|correct|compatible|reliabl\w+)\b)"  # of what 100 % are no figure
 _FIGURE = re.compile(
-    rf"\d[\s-]?(?:%{_SURE}|percent\b{_SURE}|per\s?cent\b{_SURE}|pct\b)|\d[ -]percentage"
+    rf"\d\+?[\s-]?(?:%{_SURE}|percent\b{_SURE}|per\s?cent\b{_SURE}|pct\b)|\d[ -]percentage"
     rf"|\b{_WORDS}[\s-]per\s?cent\b|\ba\s(?:milli|micro)?(?:second|minute)\s(?:fast|soon|quick|slow)er\b"
-    rf"|\b{_SPEED}\s+(?:[\w-]+\s+){{0,3}}(?:doubl|halv|tripl)(?:es|ed)\b"
+    rf"|\b(?:{_SPEED}|number|amount|usage)\s+(?:[\w-]+\s+){{0,3}}(?:doubl|halv|tripl)(?:es|ed)\b"
+    rf"|\d\s?{_UNIT}\s+(?:vs\.?|versus)\s+~?\d|\d\s?(?:s|secs?|seconds?|min|minutes?)\s+(?:before|after)(?=[,;.)]|$)"
+    r"|\d[^()\d]{0,20}\((?:lower|higher|smaller|bigger)\sis\sbetter\)|\b\d{1,3}\.\d+th\b.*\s\d"
     r"|[:=]\s?\d[\d,.]*[kKMG]?\s+(?:vs\.?|versus)\s+\d|\bgeo(?:metric)?[\s-]?means?\b[^.:=]{0,40}[:=]\s?~?\d"
-    r"|\b\d+(?:\.\d+)?\s?(?:[x×]|times)\s+(?:as\s+)?(?:fast|quick|slow|few|less|more|high|low|better|cheap|speed|improve|throughput)"
+    r"|\b\d+(?:\.\d+)?\s?(?:[x×]|times)\s+(?:as\s+)?(?:fast|quick|slow|few|less|more|many|much|long|high|low|better|cheap|speed|improve|throughput)"
     rf"|\b\d+\.\d+(?:x\b|\s?×)|\bx\d+(?:\.\d+)?\s+{_MORE}|\b\d+(?:\.\d+)?-?fold\b|\b(?:two|three|four|five|ten|hundred)-?fold\b"
     r"|\b(?:by|about|around|roughly|nearly|almost|over|than|to|of)\s+~?\d+x\b|~\d+x\b"
     r"|\b(?:two|three|four|five|ten)\s+times\s+(?:as|fast|quick|slow|few|less|more|high|low|better|cheap)"
@@ -33,28 +36,40 @@ _FIGURE = re.compile(
     r"|\d\s+(?:few|less|more|extra|additional)\w*\s+(?:\w+\s+)?(?:instructions|insns|cycles|atomics?|branches|misses|(?:alloc|oper)ations?)\b"
     rf"|\d\s?(?:(?:[kKM]i?)?B|bytes)\s+{_MORE}|\d\s?(?:second|minute)s?\s+(?:fast|slow|soon|long|short|earli|quick|lat)er\b"
     r"|\b(?:halv|doubl|tripl)\w+\s+(?:the\s+(?:\w+\s+)?)?(?:speed|throughput|bandwidth|time|cost|latency|number|overhead)\b"
-    r"|\b(?:cut|reduc|drop|improv|increas)\w*\s+(?:[\w()]+\s+){0,4}(?:by\s+(?:half|a\s+(?:half|third|quarter)\b)|(?:by|to)\s+1/\d)"
+    r"|\b(?:cut|reduc|drop|improv|increas)\w*\s+(?:[\w()]+\s+){0,4}(?:by\s+(?:half|a\s+(?:half|third|quarter)\b)|in\s+half\b|(?:by|to)\s+1/\d)"
     r"|\bfactor of \d|\border\w* of magnitude"
-    r"|\b(?:sav|shrink|grow|reduc|small|larg)\w*\s+(?:[\w()]+\s+){0,6}~?\d[\d,.]*\s?(?:[kKM]i?)?(?:B|bytes)\b"
+    r"|\b(?:sav|shrink|grow|reduc|small|larg)\w*\s+(?:[\w()]+\s+){0,6}~?\d[\d,.]*\s?(?:[kKMGT]i?)?(?:B|bytes)\b"
+    rf"|\d\s?{_UNIT}\s(?:[\w-]+\s){{0,3}}(?:improvement|reduction|regression|decrease|increase|saving|win|gain|overhead)s?\b"
     r"|\b\d[\d,.]*\s?[kKMG]?\s?(?:[nuµm]s(?:ecs?)?|cycles|instructions|insns|(?:trans|ops?|req|io)\w*/s\w*"
     r"|[KMG]i?[Bb](?:it|yte)?s?(?:/s\w*|ps)|[tqrp]ps|iops|ops)\b|\biops\s?[=:]\s?\d"
     r"|\b(?:improv|reduc|drop|increas|decreas|ris|fall|fell|go|grow|shrink|went|down|up)\w*\s+from\s+~?\d[\d,.]*[kKMG]?\s+to\s+~?\d"
     r"|\b\d+m\s?\d+(?:\.\d+)?s\b|\b\d+\.\d+\s?s(?:ec(?:ond)?s?)?\b|\b\d+(?:,\d{3})+\s+[a-z]"
-    r"|\d\w*\s+(?:->|=>|\u2192)\s+\d",
+    rf"|\d\w*(?:\s{_UNIT})?\s+(?:->|=>|\u2192)\s+\d",
     re.IGNORECASE,
 )
 _INDEX = re.compile(r"\w\)?\s*[:=]\s*(\d[\d,]*(?:\.\d+)?)(?![\w:;])")  # of a benchmark without a unit: "name: 841.8"
 _SIDES = r"before|after|with|without|base|baseline|patched|unpatched|vanilla|mainline|old|new"
-_SIDE = re.compile(rf"^(?:{_SIDES})\b[^:]{{0,40}}:$", re.I)
-_SIDED = re.compile(rf"({_SIDES})\b[^:]{{0,40}}:[^:]*(?<![\w.])\d[\d,]*(?:\.\d+)?(?![\w.])", re.I)  # "Before: 125.3"
-_COLUMNS = re.compile(rf"\b(?:{_SIDES}|patch|delta|diff)\b", re.I)  # of a table of two kernels
+_SIDE = re.compile(  # "Before:", "8 jobs, after the patchset:", "*** before, 1000 files ***"
+    rf"(?:(?:[^:.]{{1,24}},\s)?(?:{_SIDES})\b[^:]{{0,40}}:|([*=#~-]{{2,}})\s*(?:{_SIDES})\b[^:]{{0,80}}[*=#~-]{{2,}})$",
+    re.I,
+)
+_ONE = r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?![\w.])"
+_SIDED = re.compile(  # "Before: 125.3", and the row of one kernel in a table whose columns are of something else
+    rf"(?:\|\s*)?({_SIDES})\b(?:[^:]{{0,40}}:|[^:|]{{0,40}}(?:\s\s|\t|\|))[^:]*{_ONE}", re.I
+)
+_VERSION = r"\bv?\d+\.\d+(?:\.\d+|-rc\d+)[\w.+-]*"
+_TWO = rf"\b(?:{_SIDES}|patch|delta|diff)\b|{_VERSION}[\s|]+{_VERSION}"
+_COLUMNS = re.compile(_TWO, re.I)  # of a table of two kernels
 _NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d,]*(?:\.\d+)?[kKMGT]?(?![\w.])")
-_GAP = re.compile(r"[^\s.!?:](?:  +|\t+)\S")
+_GAP = re.compile(r"[^\s.!?:](?:[ \t]{2,}|\t)\S")
+_BAR = re.compile(r"[^|\s].*\|[@*#\s]*\|$")  # of a histogram
 _MARK = re.compile(r"^[-*+]\s")  # of a list
 _BULLET = re.compile(r"(?:[-*+o]|\d+[.)]|\[\d+\])\s")
 _TRAILER = re.compile(r"[A-Z][A-Za-z-]+(?:-by|-id)?: ")
 _OF_GIT = re.compile(r"(?:[A-Z][A-Za-z]*(?:-[A-Za-z]+)*-[Bb]y|Fixes|Link|Closes|Cc|Message-I[Dd]|Change-Id): ")
-_SENTENCE = re.compile(r"(?<=[.!?;])\s+(?=[A-Z])")
+_OF_LOG = re.compile(r"(?:<\d>)?\[ *\d+\.\d{6}\]")  # of the kernel, with the time
+_OF_C = re.compile(r"\s.*(?:\);|\*/|[{}])$")  # a program that is shown
+_SENTENCE = re.compile(r"(?<=[.!?;])\s+(?=[A-Z]|\w+\(\d?\))")
 _LINE_CHARS = 200
 _SENTENCE_CHARS = 400
 _WRAPPED_CHARS = 50  # of a line that its writer broke off; shorter ones are rows of a table
@@ -75,20 +90,21 @@ def told(text: str) -> Iterator[str]:
             goes_on = lines[at + 1 : at + 2] and lines[at + 1][:1].isspace()
             side, columns, of_two, begun = side if goes_on or not below else "", "", False, False
         elif _SIDE.match(said):
-            side, below = said, False
-        elif _foreign(said) or _OF_GIT.match(said):
+            side, below = f"{said.strip('*=#~- :')}:", False
+        elif _foreign(said) or _OF_GIT.match(said) or _OF_C.match(lines[at].rstrip()):
             pass
         elif _is_of_pair(lines, at):
-            found = [f"{side} {said}".strip()]
+            found, columns = [*([columns] if columns else []), f"{side} {said}".strip()], ""
         elif not _is_row(lines[at]):
             taken = _paragraph(lines[at : at + _MOST_LINES])
             whole = " ".join(" ".join(lines[at : at + taken]).split())
             found = [one for one in _SENTENCE.split(whole) if len(one) <= _SENTENCE_CHARS and _has_figure(one, side)]
-        elif _has_figure(said, side) or (of_two and len(_NUMBER.findall(said)) > 1):
+        elif _has_figure(said, side) or _is_measured(said, of_two, begun):
             found, columns = [*([columns] if columns else []), said], ""
         elif _COLUMNS.search(said) or (not begun and _names_columns(said)):
             columns, of_two = said, bool(_COLUMNS.search(said))
-        yield from (f"{side} {_MARK.sub('', one)}".strip() for one in found)
+        yield from (f"{'' if of_two else side} {_MARK.sub('', one)}".strip() for one in found)
+        side = side if found or taken == 1 else ""  # text goes on
         begun = begun or (bool(said) and _is_row(lines[at]))
         below = below or bool(found)
         at += taken
@@ -96,12 +112,19 @@ def told(text: str) -> Iterator[str]:
 
 def _foreign(said: str) -> bool:
     """Whether a line is of another mail, or of something else than text."""
-    return len(said) > _LINE_CHARS or said[0] == ">" or (said[0] == "|" and said[-1] != "|")
+    apart = _OF_LOG.match(said) or _BAR.match(said)
+    return bool(apart) or len(said) > _LINE_CHARS or said[0] == ">" or (said[0] == "|" and said[-1] != "|")
 
 
 def _is_row(line: str) -> bool:
     said = line.strip()
     return said.startswith("|") or said.count(" | ") > 1 or bool(_GAP.search(said))
+
+
+def _is_measured(row: str, of_two: bool, begun: bool) -> bool:
+    """Whether a row without a unit has figures: any two below two kernels, two with decimals below whatever columns."""
+    numbers = _NUMBER.findall(row)
+    return len(numbers) > 1 and (of_two or (begun and sum("." in number for number in numbers) > 1))
 
 
 def _names_columns(row: str) -> bool:

@@ -129,7 +129,9 @@ def _not_built(spec: KernelSpec, commits: Commits) -> tuple[str, ...]:
     obj = source.objects(spec)
     if obj is None:
         return ()
-    there = (path for path in commits.files if path.endswith((".c", ".S", ".h")) and commits.read(path) is not None)
+    there = (
+        path for path in commits.files if path.endswith((".c", ".S", ".h", ".rs")) and commits.read(path) is not None
+    )
 
     def made(path: Path, _: str) -> bool:  # other commits were built there too: whose it is, is not told
         return path.exists()

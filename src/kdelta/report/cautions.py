@@ -6,13 +6,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kdelta.model import CellResult
-from kdelta.results.warnings import BusyWaits, Grows, Idles, PutsOff
-from kdelta.units import counted
+from kdelta.results.warnings import BusyWaits, CancelsOut, Grows, Idles, PutsOff
+from kdelta.units import counted, percent
 
 
 def of(cells: Sequence[CellResult]) -> tuple[str, ...]:
     """A sentence for each thing that figures do not say, "" where there is nothing to say."""
-    return (_waits(cells), _busy(cells), _delays(cells), _grows(cells))
+    return (_cancels(cells), _waits(cells), _busy(cells), _delays(cells), _grows(cells))
+
+
+def _cancels(cells: Sequence[CellResult]) -> str:
+    """In how many cases the same is a sum of what is less and what is more, and the largest of these."""
+    found = [warning for cell in cells for warning in cell.warnings if isinstance(warning, CancelsOut)]
+    if not found:
+        return ""
+    most = max(found, key=lambda one: min(abs(one.fewer[0].percent), one.more[0].percent))
+    such = ", ".join(f"{one.name} {percent(one.percent)}" for one in (most.fewer[0], most.more[0]))
+    return f"In {counted(len(found), 'case')} system calls that cost less cancel out others that cost more ({such})"
 
 
 def _waits(cells: Sequence[CellResult]) -> str:

@@ -168,6 +168,14 @@ def idles(w: of_results.Idles) -> str:
     return f"operations {how}: all tasks sleep and the CPU idles; for how long, counts do not tell (--timed does)"
 
 
+def cancels_out(w: of_results.CancelsOut) -> str:
+    """That a figure which is the same is so as a sum."""
+    moved = ", ".join(f"{one.name} {one.delta:+,.0f} ({percent(one.percent)})" for one in (*w.fewer, *w.more))
+    return (
+        f"the same as a sum alone: of its system calls some take fewer instructions an operation, others more: {moved}"
+    )
+
+
 def puts_off(w: of_results.PutsOff) -> str:
     """That a gain may be a delay, or that what is done later costs more."""
     so = "part of the gain may be a delay" if w.gain else "it may cost more than the figure says"
@@ -211,5 +219,5 @@ def holds(w: of_traces.HoldUnclear) -> str:
 
 SENTENCES = (
     accounts, strings, other_calls, varies, printed, lacking, placed, same_kernel, folder_lacking, fewer_cpus, idles,
-    waited, by_clock, deferred, meanwhile, puts_off, busy_waits,
+    waited, by_clock, deferred, meanwhile, puts_off, busy_waits, cancels_out,
 )  # fmt: skip

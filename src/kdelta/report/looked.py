@@ -11,6 +11,7 @@ from typing import Any
 
 from kdelta.model import Annotations, Beside, Looked, Unreached
 from kdelta.model.experiment import is_boot_only, is_new, sets_at_boot
+from kdelta.report import tracepoints
 from kdelta.units import counted
 
 _CALL = re.compile(r"__(?:x64|arm64|do|se)_sys_")
@@ -37,6 +38,12 @@ _SHOWN_MISSING = 3  # of cases that do not run, which are the same for every pat
 def _names(names: Sequence[str], shown: int = _SHOWN) -> str:
     more = f" and {len(names) - shown} more" if len(names) > shown else ""
     return ", ".join(names[:shown]) + more
+
+
+def _folded(looked: Looked, titles: Sequence[str]) -> list[str]:
+    """``titles`` with what a tracepoint is made of as one."""
+    unreached = (one.name.partition(" (nearest: ")[0] for one in looked.unreached)
+    return tracepoints.folded(titles, (*looked.measured, *looked.untouched, *looked.left_out, *unreached))
 
 
 def _unreached(one: Unreached) -> str:
@@ -178,16 +185,17 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
         how = f"; built by {_with(looked.builds)}" if looked.builds else ""
         lines.append(f"NOT LOOKED AT, not built with this config: {_names(looked.not_built)}{how}.")
     if looked.unreached:
-        said = _names([_unreached(one) for one in looked.unreached])
+        those = _folded(looked, [_unreached(one) for one in looked.unreached])
         who = f"no {'mapped ' if looked.no_time else ''}case {_executes(looked)} it{_alone(looked)} in its operations"
         elsewhere = looked.measured and not looked.given and not all(is_boot_only(one.name) for one in looked.unreached)
-        may = f". {_program(looked)}" if elsewhere else ""
-        lines.append(f"NOT LOOKED AT, {who} ({len(looked.unreached)} of {looked.differ}): {said}{may}{_sets(looked)}.")
+        may = f". {_program(looked)}" if elsewhere and not tracepoints.alone(those) else ""
+        many = f"{len(looked.unreached)} of {looked.differ}"
+        lines.append(f"NOT LOOKED AT, {who} ({many}): {_names(those)}{may}{_sets(looked)}.")
     if looked.untouched:
         new = [name for name in looked.untouched if is_new(name)]
         old = [name for name in looked.untouched if not is_new(name)]
         lines += [f"NOT LOOKED AT, executed, but {UNTOUCHED}: {_names(old)}."] if old else []
-        lines += [f"NOT LOOKED AT, {UNCALLED}: {_names(new)}.{_calls(new)}"] if new else []
+        lines += [f"NOT LOOKED AT, {UNCALLED}: {_names(_folded(looked, new))}.{_calls(new)}"] if new else []
     if looked.left_out:
         lines.append(
             f"NOT LOOKED AT, no time ({len(looked.left_out)}; raise --time-budget): {_names(looked.left_out)}."
@@ -197,7 +205,7 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
         again = "the same command goes on with them, or a larger --time-budget"
         lines.append(f"NOT LOOKED AT, no time to map {left} ({again}): {_names(looked.no_time, _SHOWN_MISSING)}.")
     if looked.measured:
-        lines.append(f"Looked at: {_names(looked.measured)}; by {_by(looked)}.")
+        lines.append(f"Looked at: {_names(_folded(looked, looked.measured))}; by {_by(looked)}.")
         if shared := _shared(looked):
             lines.append(f"{shared}.")
         if any(map(is_boot_only, looked.measured)):
@@ -216,7 +224,8 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
         if looked.given:
             lines.append(f"{who}{by}; what you named is measured all the same: {_names(looked.given)}.")
         elif looked.controls:
-            lines.append(f"{who}{by}.")
+            later = not all(is_boot_only(one.name) for one in looked.unreached)
+            lines.append(f"{who}{by}.{f' {_program(looked)}.' if later else ''}")
         else:
             lines.append(f"{who}{by}; what they set up before is not seen: nothing was measured. {_program(looked)}.")
     lines += _tried("Chosen for a knob, with which", looked.by_knob)
@@ -310,7 +319,8 @@ def _missed(looked: Looked) -> str:
     many = f"{missed} of {looked.differ} {noun.replace('n or', 'ns or')}s that differ"
     whose = f"The one {noun} that differs was" if looked.differ == 1 else f"{many} {'was' if missed == 1 else 'were'}"
     untouched = [f"{name} ({UNCALLED if is_new(name) else UNTOUCHED})" for name in looked.untouched]
-    names = _names([*untouched, *(one.name for one in looked.unreached), *looked.left_out], _SHOWN_MISSING)
+    titles = [*untouched, *(one.name for one in looked.unreached), *looked.left_out]
+    names = _names(_folded(looked, titles), _SHOWN_MISSING)
     return f"{whose} not looked at: {names}{_sets(looked)}"
 
 

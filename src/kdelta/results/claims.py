@@ -169,10 +169,10 @@ def _column(column: Column, claim: Claim) -> str:
 
 
 def _claimed(claim: Claim) -> float:
-    """The published change as a cost, a natural logarithm; one from zero counts as dearer."""
+    """The published change as a cost, a natural logarithm; one from zero or to zero has no size, and is 1."""
     percent = published_percent(claim)
     if percent is None or percent <= -100.0:
-        return 1.0 if percent is None else -1.0
+        return 1.0 if (percent is None) == (claim.better == "lower") else -1.0
     return _cost(1.0, 1.0 + percent / 100.0, claim.better)
 
 

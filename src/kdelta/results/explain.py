@@ -12,7 +12,19 @@ from msgspec.structs import replace
 from kdelta.attribution import because, exact, line_labels, moved, profiles
 from kdelta.errors import UserError
 from kdelta.model import Because, CellResult, Experiment, FunctionDelta, Profile
-from kdelta.results import busy, by_clock, calls, deferred, definitions, idling, layout, placed, putting_off, waiting
+from kdelta.results import (
+    busy,
+    by_clock,
+    calls,
+    cancelling,
+    deferred,
+    definitions,
+    idling,
+    layout,
+    placed,
+    putting_off,
+    waiting,
+)  # fmt: skip
 from kdelta.results.warnings import Carried, NoNames
 from kdelta.store.rows import ProfileRow
 from kdelta.store.store import Store
@@ -206,7 +218,8 @@ class Explainer:
         if self._experiment.machine.smp > 1 or row.patched_label not in self._kernels:
             return found
         sides = self.sides(row)
-        return putting_off.told(busy.told(idling.told(found, *sides), *sides), *sides)
+        found = cancelling.told(idling.told(found, *sides), *sides)
+        return putting_off.told(busy.told(found, *sides), *sides)
 
 
 def _most_of(deltas: Mapping[str, float]) -> str:

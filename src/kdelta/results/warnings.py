@@ -89,6 +89,22 @@ class Idles(Warn, frozen=True):
     grace: bool = False
 
 
+class CallMoved(Struct, frozen=True):
+    """By how many instructions an operation a system call moved, and by how much of its own."""
+
+    name: str
+    delta: float
+    percent: float
+
+
+class CancelsOut(Warn, frozen=True):
+    """Of a figure that is the same: the system calls that take ``fewer`` instructions, and ``more``."""
+
+    code: ClassVar[str] = "cancels-out"
+    fewer: tuple[CallMoved, ...]
+    more: tuple[CallMoved, ...]
+
+
 class BusyWaits(Warn, frozen=True):
     """So many of the ``instructions`` that an operation has more, or fewer, pass the time in a loop by a clock."""
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 from pathlib import Path
@@ -172,6 +173,8 @@ def _complaint(claim: Claim) -> str:
         return "on needs from_case: a claim about one kernel compares two cases"
     if claim.from_case and claim.function:
         return "from_case and function cannot be combined"
+    if complaint := _impossible(claim):
+        return complaint
     if claim.needs or claim.selftests or claim.same:
         return ""
     if claim.percent is None and (claim.before is None or (claim.after is None and claim.before != 0)):
@@ -179,6 +182,26 @@ def _complaint(claim: Claim) -> str:
     if unchanged(claim):
         return "its figures do not differ: say so with same = true (and same_percent, how much that leaves)"
     return _contradiction(claim)
+
+
+def _impossible(claim: Claim) -> str:
+    """What no publication can mean by the figures of a claim, which would be judged by the wrong sign or size."""
+    percent, (low, high) = published_percent(claim), claim.interval_percent or (-math.inf, math.inf)
+    if min(claim.before or 0.0, claim.after or 0.0) < 0:
+        return "before and after are amounts, of which none is below zero"
+    if percent is None:
+        return ""
+    if percent < -100 or (percent == -100 and claim.after is None):
+        return f"percent is {percent:+g}: what vanishes has before and after = 0, and nothing falls by more"
+    if claim.same and abs(percent) > claim.same_percent:
+        return (
+            f"same = true, and its figures differ by {percent:+.3g} %: more than same_percent, {claim.same_percent:g}"
+        )
+    if low > high:
+        return f"interval_percent is [low, high], not [{low:g}, {high:g}]"
+    if not low - 0.5 <= percent <= high + 0.5:
+        return f"interval_percent [{low:g}, {high:g}] does not hold the change of {percent:+.3g} %"
+    return ""
 
 
 def _contradiction(claim: Claim) -> str:

@@ -98,6 +98,19 @@ def test_a_check_without_its_patch_answers_every_claim_without_a_boot(
     assert got["claims"][0]["measured"] is None
 
 
+def test_a_claim_of_a_case_that_is_none_is_refused_though_it_cannot_be_measured(
+    tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It was "needs a patch", without a word of the case."""
+    (tmp_path / "typo.toml").write_text(
+        "name = 'typo'\ntitle = 't'\nsource = 's'\nmeasured_on = 'm'\n"
+        "[kernels]\npatch = 'p'\ntree = 'src:debian:6.12'\n"
+        "[[claims]]\ntext = 'c'\ncase = 'pidfd_opne'\npercent = 3\n"
+    )
+    assert run(["check", str(tmp_path / "typo.toml")]) == 1
+    assert "pidfd_opne" in capsys.readouterr().err
+
+
 def test_the_recipes_are_listed_with_what_they_need(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["check", "--list"]) == 0
     lines = capsys.readouterr().out.splitlines()

@@ -67,7 +67,8 @@ def test_rows_below_before_and_after_are_claims_with_it() -> None:
 
 
 def test_figures_for_the_list_alone_below_the_rule_are_claims_but_those_of_the_diffstat_are_none() -> None:
-    stat = " rename fs/{pipe.c => pipes.c} (97%)\n fs/x.png | Bin 0 -> 1034 bytes\n 2 files changed, 3 insertions(+)\n"
+    stat = " rename fs/{pipe.c => pipes.c} (97%)\n fs/x.png | Bin 0 -> 1034 bytes\n mode change 100644 => 100755 x\n"
+    stat += " 2 files changed, 3 insertions(+)\n"
     said = (
         "--- of all ---\nThe call takes another way, which is shorter than the one that it took.\n---\n"
         "hackbench gets 3 % faster.\n\nChanges in v2: none.\n\n"
@@ -75,6 +76,13 @@ def test_figures_for_the_list_alone_below_the_rule_are_claims_but_those_of_the_d
     )
     found = cover.read(f"Subject: [PATCH v2] x\n\n{said}diff --git a/x b/x\n@@ -1 +1 @@\n-1 ns\n+2 ns\n".encode())
     assert found.claims == ("hackbench gets 3 % faster.",)
+
+
+def test_what_is_not_quoted_is_counted() -> None:
+    """Of a table of 30 rows, and what stood below it, 20 lines were quoted without a word of the others."""
+    said = "\n".join(f"row-{n}   {n} ns" for n in range(30))
+    found = cover.read(f"Subject: [PATCH] x\n\n{said}\n\nIt is 5 % faster.\n---\n".encode()).claims
+    assert (len(found), found[0], found[-1]) == (21, "row-0 0 ns", "(11 more lines with figures, not quoted here)")
 
 
 def test_an_answer_goes_where_the_sender_wants_it() -> None:
@@ -107,7 +115,7 @@ def test_a_reply_is_in_the_thread_of_the_cover_letter_and_no_header_can_be_smugg
 def test_a_bare_diff_says_nothing_of_itself_and_claims_are_bounded() -> None:
     assert cover.read(b"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-1 ns\n+2 ns\n") == cover.Cover()
     many = "Subject: [PATCH] x\n\n" + "".join(f"case {i}: {i} % faster\n" for i in range(1000))
-    assert len(cover.read(many.encode()).claims) == 20
+    assert len(cover.read(many.encode()).claims) == 21
 
 
 def test_a_line_of_figures_without_end_is_no_claim_and_read_at_once() -> None:

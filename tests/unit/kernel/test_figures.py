@@ -60,6 +60,17 @@ from kdelta.kernel import figures
         "Throughput nearly doubles with 128 threads.",
         "sysbench tps: 12033 vs. 12455.",
         "Geometric mean over 12 workloads: 1.023 (higher is better)",
+        "This cuts latency in half.",
+        "The number of IPIs is halved.",
+        "Boot time on a box of 4 sockets: 92s before, 61s after.",
+        "kernel build: 245 seconds vs 239 seconds",
+        "Slab: 412032 kB -> 389120 kB",
+        "about 4 times as many lookups",
+        "Ratio 0.93 (lower is better)",
+        "It saves 1.6 GB on a machine with 1 TB.",
+        "99.0th: 15 (321 samples)",
+        "There is significant 600+% improvement for TCP_RR.",
+        "bloat-o-meter shows an 80KB code size improvement",
     ],
 )
 def test_figures_are_known_by_many_units(line: str) -> None:
@@ -87,6 +98,8 @@ def test_figures_are_known_by_many_units(line: str) -> None:
         "It waits 3 more times, and at most 30 seconds less the delay.",
         "The hang is 100% reproducible, and the fix is 100 percent safe.",
         "The bit doubles as a lock, and a second earlier patch does the same.",
+        "The loop reads 4 bytes instead of 8.",
+        "It waits for 3 s before it tries again, and the number of the path is not halved.",
         "The third path is not halved where time is short; x86 is one half.",
     ],
 )
@@ -192,3 +205,57 @@ def test_text_without_end_is_read_at_once(piece: str) -> None:
     began = time.process_time()
     list(figures.told(piece * 50_000))
     assert time.process_time() - began < 10
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "               read   write\nbase         412     123\npatched      401     125\n",
+        "| kernel   | read | write |\n| base     | 412  | 123   |\n| patched  | 401  | 125   |\n",
+        "kernel        time\nmainline      412.3\npatched       388.1\n",
+        "              6.12.0      6.12.0+\nread          412         401\nwrite         123         125\n",
+        "Clients:    [tip]   [eevdf]\n1           1.00    1.01 (1.2)\n128         1.00    0.97 (0.4)\n",
+    ],
+)
+def test_a_table_may_have_a_row_for_each_kernel_or_ratios_alone(said: str) -> None:
+    """The row of the baseline was taken for the line of the columns; ratios and sums without a unit were not quoted."""
+    assert list(figures.told(said)) == [" ".join(line.split()) for line in said.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("*** before it, 1000 files ***\n\nsync took 84 ms\n\n*** after it, 1000 files ***\n\nsync took 75 ms\n",
+         ["before it, 1000 files: sync took 84 ms", "after it, 1000 files: sync took 75 ms"]),
+        ("8 jobs, before patchset:\n\n Op     Count  AvgLat   MaxLat\n Close  3021   0.001    0.590\n",
+         ["8 jobs, before patchset: Op Count AvgLat MaxLat", "8 jobs, before patchset: Close 3021 0.001 0.590"]),
+        ("After this patch:\n the waker puts the task onto the wakelist of the wakee,\n and sends an IPI.\n\n"
+         "   Unixbench      before      after\n   Execl         27667.3    27627.3\n",
+         ["Unixbench before after", "Execl 27667.3 27627.3"]),
+        ("With the patch:\n             vanilla    patched\n   read      412        401\n",
+         ["vanilla patched", "read 412 401"]),
+    ],
+)  # fmt: skip
+def test_figures_belong_to_the_side_above_them_and_a_table_of_two_kernels_to_none(said: str, told: list[str]) -> None:
+    """Rows of "*** before ***" and "8 jobs, after:" had no side; "After this patch:" was said of a table of both."""
+    assert list(figures.told(said)) == told
+
+
+def test_rows_of_tabs_and_blanks_are_rows_and_those_of_a_histogram_are_none() -> None:
+    said = (
+        "case\t  load\t   baseline(std%)\t compare%\nTCP_RR          \t336-threads\t 1.00 ( 21.27)\t +0.08 ( 15.32)\n\n"
+        "   nsecs   : count     distribution\n  256 -> 511 : 10356    |****       |\n    0 -> 1   : 0     |        |\n"
+    )
+    assert list(figures.told(said)) == [
+        "case load baseline(std%) compare%",
+        "TCP_RR 336-threads 1.00 ( 21.27) +0.08 ( 15.32)",
+    ]
+
+
+def test_neither_logs_of_the_kernel_nor_programs_are_quoted() -> None:
+    said = (
+        "[   12.345678][ T1234] BUG: KASAN: 3.5 ms in x\n<4>[   12.345679] Read of 5% of it\n\n"
+        "\tint main(void)\n\t{\n\t\tusleep(100);\n\t\tx = 12;\t/* 100 us are enough */\n\t}\n\n"
+        "It is cheap. read(2) takes 4 ns more.\n"
+    )
+    assert list(figures.told(said)) == ["read(2) takes 4 ns more."]

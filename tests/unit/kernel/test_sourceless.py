@@ -115,9 +115,18 @@ def test_a_source_that_another_one_includes_is_built(tmp_path: Path) -> None:
         "kernel/sched/sched.h",
         "kernel/sched/ext.h",
         "a.h",
+        "rust/kernel/time.rs",  # was "machine code and data are identical", without a word of CONFIG_RUST
+        "rust/kernel/task.rs",
         "gone.c",
     ]
-    assert builder.not_built(paths) == ["kernel/sched/cor.c", "kernel/exit.c", "kernel/sched/ext.h"]
+    of_crate = tmp_path / "obj/rust/.kernel.o.cmd"
+    of_crate.parent.mkdir()
+    of_crate.write_text("deps_x := \\\n  ../src/rust/kernel/lib.rs \\\n  ../src/rust/kernel/task.rs \\\n")
+    for name in ("time.rs", "task.rs"):
+        (tmp_path / "src/rust/kernel").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "src/rust/kernel" / name).write_bytes(b"")
+    missing = ["kernel/sched/cor.c", "kernel/exit.c", "kernel/sched/ext.h", "rust/kernel/time.rs"]
+    assert builder.not_built(paths) == missing
     others = {
         "arch/x86/vmlinux.lds.S": "vmlinux.lds",
         "arch/x86/asm-offsets.c": "asm-offsets.s",

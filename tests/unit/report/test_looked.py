@@ -128,3 +128,13 @@ def test_the_answer_says_that_the_map_is_not_whole() -> None:
     looked = Looked(functions=9, differ=1, candidates=5, unreached=unreached, no_time=("a", "b"))
     assert "2 of 5 are not mapped yet, the same command goes on" in looked_at.nothing(looked)
     assert "not mapped yet" not in looked_at.nothing(replace(looked, no_time=()))
+
+
+def test_what_the_start_calls_and_no_case_is_told_with_what_may_execute_it() -> None:
+    """Of the slow path of a spinlock that waits for another CPU there was no word of more CPUs."""
+    slow = Unreached(name="native_queued_spin_lock_slowpath (called at boot)")
+    looked = Looked(functions=9, differ=1, candidates=5, controls=("pipe",), unreached=(slow,), cpus=1)
+    may = "A program of yours may: the same command with -- PROGRAM, or 4 CPUs: with --smp 4."
+    assert any(line.endswith(f"anything that differs. {may}") for line in looked_at.sentences(looked))
+    start = replace(looked, unreached=(Unreached(name="pipe_init (boot only)"),))
+    assert may not in " ".join(looked_at.sentences(start))
