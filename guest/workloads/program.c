@@ -24,12 +24,12 @@
 
 #include "../mark.h" /* what the child does before execve is not the program's */
 #include "../workload.h"
+#include "program_clock.h"
 #include "program_copy.h"
 #include "program_devices.h"
 #include "program_words.h"
 
 #define WORDS 4096
-#define SAID_MOST 1024
 #define UNTIMED_LIMIT 127 /* exit status of a child that could not become the program */
 
 struct command {
@@ -48,6 +48,7 @@ static struct {
 	int expected, out, err;
 	bool cold, batch, said;
 	long oom_kills; /* of this system, before the first run */
+	struct clocked clock;
 	char what[512]; /* why it failed */
 } p;
 
@@ -306,29 +307,14 @@ static void op(struct wl_task *t)
 	int status;
 
 	MARK(MARK_OP_PAUSE, MARK_ALONE);
+	clocked_begin(&p.clock,
+		      p.root && t->wl->exact); /* others may follow a timed one in its guest */
 	status = run(&p.run);
+	clocked_end(&p.clock);
 	MARK(MARK_OP_RESUME, 0);
 	why = wrong(&p.run, status, p.expected);
 	if (why)
 		wl_op_failed(t, why);
-}
-
-/* What it says to standard error has room beside what it prints. */
-static void keep_output(void)
-{
-	off_t said = lseek(p.err, 0, SEEK_END);
-	size_t room = said < 0 ? 0 : said < SAID_MOST ? (size_t)said : SAID_MOST;
-	ssize_t n = pread(p.out, p.kept, sizeof(p.kept) - 1 - room, 0), more;
-
-	n = n < 0 ? 0 : n;
-	if (room && n && p.kept[n - 1] != '\n') /* what is said begins a line */
-		p.kept[n + room < sizeof(p.kept) - 1 ? n++ : n - 1] = '\n';
-	more = pread(p.err, p.kept + n, sizeof(p.kept) - 1 - (size_t)n, 0);
-	n += more < 0 ? 0 : more;
-	p.kept[n] = 0;
-	for (char *at = p.kept; at < p.kept + n; at++)
-		if (!*at)
-			*at = '?'; /* the rest is kept all the same */
 }
 
 /* For the boot's record. */
@@ -342,16 +328,26 @@ static void say_output(struct wl *wl)
 	p.said = true;
 }
 
+/* Where each run begins as the one before it did. */
+static void say_clock(struct wl *wl)
+{
+	double share = p.setup.n || p.between.n ? 0 : clocked_share(&p.clock);
+
+	if (share > 0)
+		wl_value(wl, "faster_clock_cpu", share);
+}
+
 /* As before the first run. */
 static void after(struct wl_task *t)
 {
 	char path[512];
 	const char *why;
 
-	keep_output();
+	keep_output(p.out, p.err, p.kept, sizeof(p.kept));
 	/* A restored guest is not torn down, and the first run is never counted. */
 	if (t->wl->exact && !p.said)
 		say_output(t->wl);
+	say_clock(t->wl);
 	if (ftruncate(p.out, 0) || ftruncate(p.err, 0))
 		wl_op_failed(t, "the output cannot be cut off");
 	if (p.root && !p.setup.n &&
