@@ -19,6 +19,7 @@
 #include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -270,6 +271,14 @@ static const char *wrong(const struct command *c, int status, int expected)
 	return p.what;
 }
 
+/* Whether what it printed has no room left: what came after it was refused, and it may have gone on all the same. */
+static bool full(int fd)
+{
+	struct statvfs fs;
+
+	return p.root && !fstatvfs(fd, &fs) && fs.f_blocks && !fs.f_bavail;
+}
+
 static bool drop_caches(void)
 {
 	int fd = open("/proc/sys/vm/drop_caches", O_WRONLY | O_CLOEXEC);
@@ -313,6 +322,10 @@ static void op(struct wl_task *t)
 	clocked_end(&p.clock);
 	MARK(MARK_OP_RESUME, 0);
 	why = wrong(&p.run, status, p.expected);
+	errno = 0;
+	if (!why && full(p.out))
+		why = "what it prints is more than the guest's files have room for: "
+		      "--memory SIZE gives them more";
 	if (why)
 		wl_op_failed(t, why);
 }

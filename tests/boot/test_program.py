@@ -73,6 +73,13 @@ def test_a_program_that_needs_more_memory_is_told_how_to_give_it(  # type: ignor
     assert "--follow" not in said
 
 
+def test_a_program_whose_output_has_no_room_left_did_not_do_its_work(kdelta, folder: Path) -> None:  # type: ignore[no-untyped-def]
+    """It goes on where write(2) fails, and had a figure: two kernels that took as much of it were the same."""
+    run = ("run", "--kernel", "debian:6.12/cloud", "--exact", "--boots", "1", "--memory", "256", "-q")
+    said = kdelta(*run, "--", "sh", "-c", "head -c 200M /dev/zero 2>/dev/null; true", check=3).stderr
+    assert "what it prints is more than the guest's files have room for: --memory SIZE" in said
+
+
 RUNS = """
 #include <time.h>
 int main(int words, char **word)
