@@ -84,7 +84,7 @@ static bool wanted(struct harness *h, const struct agreement *a)
 static void took(struct agreement *a, uint64_t since)
 {
 	a->last = a->now;
-	a->now = now_ns() - since;
+	a->now = steady_ns() - since;
 }
 
 static __attribute__((noinline)) void interval(const struct workload *def, struct wl_task *t,

@@ -73,7 +73,7 @@ uint64_t exact_after_tick(const struct harness *h)
 	else
 		tick_of_one(h->tick_ns);
 	nanosleep(&(struct timespec){.tv_nsec = TICK_WAKES_NS}, NULL);
-	return now_ns();
+	return steady_ns();
 }
 
 uint64_t exact_tick(void)

@@ -19,17 +19,18 @@
 #include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "../mark.h" /* what the child does before execve is not the program's */
 #include "../workload.h"
+#include "program_clock.h"
 #include "program_copy.h"
 #include "program_devices.h"
 #include "program_words.h"
 
 #define WORDS 4096
-#define SAID_MOST 1024
 #define UNTIMED_LIMIT 127 /* exit status of a child that could not become the program */
 
 struct command {
@@ -48,6 +49,7 @@ static struct {
 	int expected, out, err;
 	bool cold, batch, said;
 	long oom_kills; /* of this system, before the first run */
+	struct clocked clock;
 	char what[512]; /* why it failed */
 } p;
 
@@ -269,6 +271,14 @@ static const char *wrong(const struct command *c, int status, int expected)
 	return p.what;
 }
 
+/* Whether what it printed has no room left: what came after it was refused, and it may have gone on all the same. */
+static bool full(int fd)
+{
+	struct statvfs fs;
+
+	return p.root && !fstatvfs(fd, &fs) && fs.f_blocks && !fs.f_bavail;
+}
+
 static bool drop_caches(void)
 {
 	int fd = open("/proc/sys/vm/drop_caches", O_WRONLY | O_CLOEXEC);
@@ -306,29 +316,18 @@ static void op(struct wl_task *t)
 	int status;
 
 	MARK(MARK_OP_PAUSE, MARK_ALONE);
+	clocked_begin(&p.clock,
+		      p.root && t->wl->exact); /* others may follow a timed one in its guest */
 	status = run(&p.run);
+	clocked_end(&p.clock);
 	MARK(MARK_OP_RESUME, 0);
 	why = wrong(&p.run, status, p.expected);
+	errno = 0;
+	if (!why && full(p.out))
+		why = "what it prints is more than the guest's files have room for: "
+		      "--memory SIZE gives them more";
 	if (why)
 		wl_op_failed(t, why);
-}
-
-/* What it says to standard error has room beside what it prints. */
-static void keep_output(void)
-{
-	off_t said = lseek(p.err, 0, SEEK_END);
-	size_t room = said < 0 ? 0 : said < SAID_MOST ? (size_t)said : SAID_MOST;
-	ssize_t n = pread(p.out, p.kept, sizeof(p.kept) - 1 - room, 0), more;
-
-	n = n < 0 ? 0 : n;
-	if (room && n && p.kept[n - 1] != '\n') /* what is said begins a line */
-		p.kept[n + room < sizeof(p.kept) - 1 ? n++ : n - 1] = '\n';
-	more = pread(p.err, p.kept + n, sizeof(p.kept) - 1 - (size_t)n, 0);
-	n += more < 0 ? 0 : more;
-	p.kept[n] = 0;
-	for (char *at = p.kept; at < p.kept + n; at++)
-		if (!*at)
-			*at = '?'; /* the rest is kept all the same */
 }
 
 /* For the boot's record. */
@@ -342,16 +341,26 @@ static void say_output(struct wl *wl)
 	p.said = true;
 }
 
+/* Where each run begins as the one before it did. */
+static void say_clock(struct wl *wl)
+{
+	double share = p.setup.n || p.between.n ? 0 : clocked_share(&p.clock);
+
+	if (share > 0)
+		wl_value(wl, "faster_clock_cpu", share);
+}
+
 /* As before the first run. */
 static void after(struct wl_task *t)
 {
 	char path[512];
 	const char *why;
 
-	keep_output();
+	keep_output(p.out, p.err, p.kept, sizeof(p.kept));
 	/* A restored guest is not torn down, and the first run is never counted. */
 	if (t->wl->exact && !p.said)
 		say_output(t->wl);
+	say_clock(t->wl);
 	if (ftruncate(p.out, 0) || ftruncate(p.err, 0))
 		wl_op_failed(t, "the output cannot be cut off");
 	if (p.root && !p.setup.n &&

@@ -12,6 +12,8 @@
 
 #include "../oom.h"
 
+#define SAID_MOST 1024
+
 /* Cuts the last line off @text and returns it. */
 static inline char *cut_line(char *text)
 {
@@ -48,6 +50,24 @@ static inline void last_words(int fd, char *buf, size_t size)
 	else if (!*before || strchr(" \t", *before) || (before == text && from) ||
 		 snprintf(buf, size, "%s / %s", before, last) >= (int)size)
 		snprintf(buf, size, "%.*s", (int)size - 1, last);
+}
+
+/* What it says to standard error has room beside what it prints. */
+static inline void keep_output(int out, int err, char *buf, size_t size)
+{
+	off_t said = lseek(err, 0, SEEK_END);
+	size_t room = said < 0 ? 0 : said < SAID_MOST ? (size_t)said : SAID_MOST;
+	ssize_t n = pread(out, buf, size - 1 - room, 0), more;
+
+	n = n < 0 ? 0 : n;
+	if (room && n && buf[n - 1] != '\n') /* what is said begins a line */
+		buf[n + room < size - 1 ? n++ : n - 1] = '\n';
+	more = pread(err, buf + n, size - 1 - (size_t)n, 0);
+	n += more < 0 ? 0 : more;
+	buf[n] = 0;
+	for (char *at = buf; at < buf + n; at++)
+		if (!*at)
+			*at = '?'; /* the rest is kept all the same */
 }
 
 /* Whether memory ran out, which holds its files too: by the kernel's account, or by what C, Python, C++ and Go say. */

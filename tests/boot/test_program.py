@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from kdelta.store.store import Store
+
 # A terminal (devpts), as of script(1); a name as bash has for <(...); a user namespace, which no chroot may have.
 COUNT = r"""#!/bin/sh
 exec 3<>/dev/ptmx
@@ -69,6 +71,47 @@ def test_a_program_that_needs_more_memory_is_told_how_to_give_it(  # type: ignor
     said = kdelta(*run, "--", shutil.which("python3", path=os.defpath) or "python3", "fill.py", check=3).stderr
     assert f"{ended}; the guest is out of memory" in said and "--memory SIZE gives it more" in said
     assert "--follow" not in said
+
+
+def test_a_program_whose_output_has_no_room_left_did_not_do_its_work(kdelta, folder: Path) -> None:  # type: ignore[no-untyped-def]
+    """It goes on where write(2) fails, and had a figure: two kernels that took as much of it were the same."""
+    run = ("run", "--kernel", "debian:6.12/cloud", "--exact", "--boots", "1", "--memory", "256", "-q")
+    said = kdelta(*run, "--", "sh", "-c", "head -c 200M /dev/zero 2>/dev/null; true", check=3).stderr
+    assert "what it prints is more than the guest's files have room for: --memory SIZE" in said
+
+
+RUNS = """
+#include <time.h>
+int main(int words, char **word)
+{
+	struct timespec begun, now;
+	volatile int spun = 0;
+	int left = 800;
+
+	clock_gettime(CLOCK_MONOTONIC, &begun);
+	do {
+		for (int i = 0; i < 20000; i++)
+			spun++;
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	} while (words > 1 ? --left : (now.tv_sec - begun.tv_sec) * 1000 + (now.tv_nsec - begun.tv_nsec) / 1000000 < 90);
+	return 0;
+}
+"""
+
+
+def test_a_program_that_runs_by_the_clock_has_a_shorter_run_where_that_goes_faster(  # type: ignore[no-untyped-def]
+    kdelta, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KDELTA_STATE", str(folder / "state"))
+    subprocess.run(["gcc", "-O1", "-static", "-xc", "-", "-o", "runs"], input=RUNS.encode(), check=True)
+    found = {}
+    for words in (["./runs"], ["./runs", "so", "often"]):
+        run = ("run", "--kernel", "debian:6.12/cloud", "--exact", "--boots", "1", "-q", "--")
+        kdelta(*run, *words)
+        with Store() as store:
+            (row,) = store.facts(store.experiment("last").id)
+        found[len(words)] = row.facts["faster_clock_cpu"]
+    assert 0.90 < found[1] < 0.93 and 0.99 < found[3] < 1.02, found
 
 
 WRITES = """#!/bin/sh

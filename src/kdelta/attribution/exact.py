@@ -28,6 +28,7 @@ TRANSFERS = "transfers"
 WAITS = "waits"
 RETRIES = "retries"
 GROWS = "grows_percent"  # a fact of a run: see growth_percent
+_FASTER_CLOCK = "faster_clock_cpu"  # and another, of guest/workloads/program.c
 _STEPS, _GROWS_PERCENT, _ALIKE = 2, 0.5, 2.0
 CROSSING = (TRANSFERS, WAITS, RETRIES)  # what there is of several CPUs alone
 TOUCHED = (("data_lines", "the kernel's data touched"), ("code_lines", "the kernel's code executed"))
@@ -229,7 +230,8 @@ def _run(
         profile = replace(profile, system_calls=entries.counted(names.entries, system_calls, total))
     if (calls := chosen.interval.stacks) is not None:
         profile = replace(profile, stacks=stacks.text(stacks.tree(calls, names.functions)))
-    profile = replace(profile, places=profiles.places([one.interval for one in found], names.watched))
+    places, faster = profiles.places([one.interval for one in found], names.watched), facts.get(_FASTER_CLOCK, 0.0)
+    profile = replace(profile, places=places, faster_clock_cpu=faster)
     return RunResult(case=case, state="ok", series=_series(found, metrics, names), facts=facts, profile=profile)
 
 

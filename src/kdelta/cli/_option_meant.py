@@ -144,5 +144,5 @@ def _alike(name: str, has: set[str]) -> str:
     import difflib
 
     begun = sorted(option for option in has if len(name) > 4 and option.startswith(name))
-    close = begun or difflib.get_close_matches(name, sorted(has), n=1, cutoff=0.85)
+    close = begun or difflib.get_close_matches(name, sorted(has), n=1, cutoff=0.8)
     return f"did you mean {' or '.join(close)}?" if close else ""

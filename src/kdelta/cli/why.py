@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kdelta.cli import _given, _output, _stores, _terminal
+from kdelta.cli import _given, _output, _stores, _terminal, common
 from kdelta.errors import UserError
 from kdelta.model import plans
 
@@ -138,6 +138,11 @@ def _meant(store: Store, experiment: str, case: str | None) -> tuple[str, str | 
             raise UserError(
                 f"{experiment} is a case, and the last experiment has none: kdelta why {row.id} {experiment}"
             )
+    if experiment in common.load_workloads(()):
+        raise UserError(
+            f"{experiment} is a case, and none of the last {_LOOKED_AT} experiments has it: "
+            f"kdelta compare debian:6.12 debian:7.0 --case {experiment}"
+        )
     return experiment, case
 
 

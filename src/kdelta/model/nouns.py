@@ -256,13 +256,12 @@ class Profile(Struct, frozen=True, kw_only=True, weakref=True):
 
     Kernel functions by name, user space as ``[user]``, addresses without a symbol as ``[unknown ADDRESS]``.
     Counts are of ``ops`` operations; the vectors add up to ``total``. ``calls`` says whom the functions that ran can
-    call (kernel/calls.py), one line a function: its name, then those of its callees, separated by spaces. It is one
-    text because few of many stored profiles are ever asked; empty where calls are not known. ``system_calls`` add up to
-    the kernel's part of the instructions (attribution/entries.py); {} where a kernel's entries are not known.
-    On one CPU: ``data_lines`` and ``code_lines``, distinct cache lines touched in the run, by the function that was
-    first. On several: ``moved``, the lines that moved, most transfers first; ``waits``, locks found taken, likewise.
-    There also ``called``: how often each system call was made. ``stacks``: the tree of calls (attribution/stacks.py),
-    as one text too; empty where not followed. ``places``: by symbol the offsets of what ran of a patch's functions.
+    call (kernel/calls.py), one line a function: its name, then those of its callees; one text, because few of many
+    are asked. ``system_calls`` (attribution/entries.py) add up to the kernel's part; {} where entries are not known.
+    On one CPU: ``data_lines`` and ``code_lines``, distinct cache lines touched, by the function that was first. On
+    several: ``moved``, lines that moved, most transfers first; ``waits``, locks found taken; ``called``: how often each
+    system call was made. ``stacks``: the tree of calls (attribution/stacks.py), as text. ``places``: by symbol the
+    offsets of what ran of a patch's functions. ``faster_clock_cpu``: of a program, guest/workloads/program_clock.h.
     """
 
     ops: int
@@ -277,6 +276,7 @@ class Profile(Struct, frozen=True, kw_only=True, weakref=True):
     stacks: str = ""
     called: dict[str, int] = field(default_factory=dict)
     places: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    faster_clock_cpu: float = 0.0
 
 
 class RunResult(Struct, frozen=True, kw_only=True):

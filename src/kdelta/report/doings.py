@@ -62,17 +62,31 @@ def varies(w: of_results.ProgramVaries) -> str:
 
 def printed(w: of_results.PrintedOtherwise) -> str:
     """That a program says other things on one kernel: it may do other work there."""
+    if isinstance(w, of_results.PrintedFigures):
+        return (
+            f'{w.case} printed other figures on {w.kernel}, "{w.line}", than on {w.other}, "{w.instead}": if they say '
+            "how much it did, the count is of other work, if how long it took, they say nothing of that"
+        )
     return (
         f'{w.case} printed on {w.kernel} and not on {w.other}: "{w.line}"; so it may have done other work there, of '
         "which the count is (--printed shows all of it)"
     )
 
 
+_REMEDIES = {
+    "file": "lacks that (--follow packs what it opens here, --file PATH what you name, --writable lets it write where "
+    "it runs)",
+    "memory": "lacks memory, of which its files take some, too (--memory SIZE gives the guests more)",
+    "network": "lacks a network, which guests have not but for 127.0.0.1",
+    "right": "was refused that by the guests' kernel",
+}
+
+
 def lacking(w: of_results.PrintedLacking) -> str:
     """That a program said that it lacks something, and went on."""
     return (
-        f'{w.case} printed "{w.line}" in the guests: where it does not here, its figures are of a run that lacks that '
-        "(--follow packs what it opens here, --file PATH what you name, --writable lets it write where it runs)"
+        f'{w.case} printed "{w.line}" in the guests: where it does not here, its figures are of a run that '
+        f"{_REMEDIES[w.what]}"
     )
 
 
@@ -120,10 +134,12 @@ def waited(w: of_verdicts.Waited) -> str:
 def by_clock(w: of_verdicts.ByClock) -> str:
     """Why a count is no cost where a program runs for a time."""
     none = "; there is no verdict" if isinstance(w, of_verdicts.ByClockAlone) else ""
+    own = f"its own instructions, {w.own_before:,.0f} -> {w.own_after:,.0f}, make up for the kernel's"
+    if w.less_percent:
+        own = f"where the clock goes 10 % faster, it takes {w.less_percent:.0f} % less CPU time"
     return (
-        f"the program runs until the clock says so: its own instructions, {w.own_before:,.0f} -> {w.own_after:,.0f}, "
-        f"make up for the kernel's; the count is the kernel's part of that time, and no cost of an operation{none} "
-        "(give the program a fixed number of operations)"
+        f"the program runs until the clock says so: {own}; the count is the kernel's part of that time, and no cost of "
+        f"an operation{none} (give the program a fixed number of operations)"
     )
 
 

@@ -15,7 +15,7 @@ from kdelta.report.parted import parted_lines
 from kdelta.report.rows import FIGURE, Row, laid_out, said
 from kdelta.report.text import PROSE, WIDTH, wrap
 from kdelta.report.touched import touched_lines
-from kdelta.report.view import View, cell_title
+from kdelta.report.view import SweepTable, View, cell_title
 from kdelta.results.types import Detail, MovedRow
 
 _LINES_SHOWN = 12
@@ -115,13 +115,7 @@ def causes(view: View, width: int = WIDTH) -> str:
     width = min(width, PROSE)
     lines = [*wrap(view.title, width), ""]
     for sweep in view.sweeps:
-        case = f"{cell_title(sweep.source.cell)}, {sweep.source.cell.metric}"
-        steps = [step for step in sweep.rows if step.change]
-        if not steps:
-            lines += wrap(f"{case}: no step", width, then="  ")
-        for step in steps:
-            lines += wrap(f"{case}, {step.kernel}: {step.change} {step.mark}".rstrip(), width, then="  ")
-            lines += wrap(step.sentence or step.verdict, width, first="  ")
+        lines += _steps(sweep, width)
     for group, row, cell in view.cells(explaining=True):
         kernel = f", {cell.kernel}" if cell.kernel and len(view.result.experiment.kernels) > 2 else ""
         lines += wrap(f"{group.title}, {row.metric}{kernel}: {cell.figure} {cell.mark}".rstrip(), width, then="  ")
@@ -129,6 +123,20 @@ def causes(view: View, width: int = WIDTH) -> str:
     if not lines[-1]:
         lines += wrap(view.headline.text or "Nothing was measured.", width)
     return "\n".join(lines) + "\n"
+
+
+def _steps(sweep: SweepTable, width: int) -> list[str]:
+    """Each step of one case, and each version of which it is not known whether it is one."""
+    case = f"{cell_title(sweep.source.cell)}, {sweep.source.cell.metric}"
+    lines = []
+    for row in sweep.rows:
+        if row.change:
+            lines += wrap(f"{case}, {row.kernel}: {row.change} {row.mark}".rstrip(), width, then="  ")
+            lines += wrap(row.sentence or row.verdict, width, first="  ")
+        elif row.unseen or not row.measured:
+            why = f"not decided: {row.unseen}" if row.measured else f"not measured: {row.sentence or row.verdict}"
+            lines += wrap(f"{case}, {row.kernel}: {why}", width, then="  ")
+    return lines or wrap(f"{case}: no step", width, then="  ")
 
 
 def _vector(profile: Profile, name: str) -> str:

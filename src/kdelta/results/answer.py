@@ -14,6 +14,7 @@ from kdelta.errors import UserError
 from kdelta.model import CellResult, Experiment, ExperimentResult, plans
 from kdelta.results import (
     beside,
+    by_clock,
     calls,
     cells,
     deferred,
@@ -146,6 +147,7 @@ def verdicts(store: Store, experiment: Experiment) -> tuple[CellResult, ...]:
         or placed.doubtful(row, known[row.case], cpus)
         or waiting.doubtful(row, known[row.case], experiment.machine.smp)
         or deferred.doubtful(row, known[row.case], experiment.machine.smp)
+        or by_clock.doubtful(row, known[row.case])
     }
     return explain.Explainer(experiment, explain.seeds_of(experiment, store, doubtful)).held(rows)
 

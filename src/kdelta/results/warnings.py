@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import errno
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from msgspec import Struct
 
@@ -271,12 +271,22 @@ class PrintedOtherwise(Warn, frozen=True):
     line: str
 
 
+class PrintedFigures(PrintedOtherwise, frozen=True):
+    """The same lines but for figures: the first such ``line``, and ``instead`` what it is on the other."""
+
+    instead: str
+
+
+Lack = Literal["file", "memory", "network", "right"]
+
+
 class PrintedLacking(Warn, frozen=True):
-    """A ``line`` that a program printed on all seeds of the first kernel, which says that it did not find a file."""
+    """A ``line`` that a program printed on all seeds of the first kernel, which says what it did not get."""
 
     code: ClassVar[str] = "lacks"
     case: str
     line: str
+    what: Lack = "file"
 
 
 class LeftOut(Warn, frozen=True):

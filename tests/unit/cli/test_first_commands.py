@@ -155,7 +155,7 @@ ANSWERED = {
     "compare debian:6.12 debian:7.0 /bin/ls -l": "as in -- /bin/ls -l",
     "compare debian:6.12 debian:7.0 ls -l": "as in -- ls -l",
     "compare debian:6.12 debian:7.0 --alpha 0.01": "docs/methodology.md",
-    "compare debian:6.12 debian:7.0 --sed 4": "did you mean --seed?",
+    "serve --prot 80": "did you mean --port?",
     "compare debian:6.12 debian:7.0 --zzz 4": "there is no option --zzz (see kdelta compare --help)",
     "review x.mbox --base debian:6.12": "did you mean --tree?",
     "check pidfs --kernel debian:6.12": "did you mean --patched?",

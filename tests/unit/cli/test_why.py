@@ -72,6 +72,8 @@ def test_a_case_alone_is_of_the_last_experiment_or_it_is_said_which_has_it(
         store.create(serve_store.experiment("two", ("6.12", "7.0"), created_at="2027-01-01T10:00:00+00:00"))
     assert run(["why", "nanosleep"]) == 1
     assert "kdelta why one nanosleep" in capsys.readouterr().err
+    assert run(["why", "fork_vmas"]) == 1
+    assert "--case fork_vmas" in capsys.readouterr().err  # it was asked of the store as an experiment
 
 
 def test_what_has_no_functions_or_no_table_is_refused_with_what_has(

@@ -14,9 +14,10 @@ from kdelta.report import behind, functions, mail, markdown, prose, registry, se
 from kdelta.report import html as page
 from kdelta.report.terminal import render
 from kdelta.report.view import Options, View, build
+from kdelta.results.types import SweepPoint
 from kdelta.results.warnings import StepUnseen
 from kdelta.spec.counted import START
-from kdelta.verdict.warnings import Dropped, Fault, MixedAccounts
+from kdelta.verdict.warnings import Dropped, Fault, MixedAccounts, TooFewSeeds
 from unit.report.report_samples import cell, exact, experiment, gaps, several, timed
 from unit.report.sweep_samples import sweep
 
@@ -362,6 +363,19 @@ def test_why_of_a_sweep_has_each_step_with_its_cause() -> None:
     told = functions.causes(build(*sweep())).splitlines()
     steps = [step for one in sweep()[1].sweeps for step in one.steps]
     assert steps and sum(line.endswith(("(I)", "(R)")) and line[:1] != " " for line in told) == len(steps)
+
+
+def test_why_of_a_sweep_takes_what_is_not_decided_for_no_level() -> None:
+    """kdelta why, of a sweep that was ended after three boots, said "no step" of each case."""
+    result, detail = sweep()
+    old, *_, new = detail.sweeps[0].points
+    lost = SweepPoint(kernel="6.18", value=None, state="lost", why="the guest wrote no records")
+    open_ = replace(new, unseen=TooFewSeeds(1, 5))
+    swept = replace(detail.sweeps[0], points=(old, lost, open_), steps=())
+    told = " ".join(functions.causes(build(result, replace(detail, sweeps=(swept,)))).split())
+    assert "no step" not in told
+    assert "6.18: not measured: the guest wrote no records" in told
+    assert f"{new.kernel}: not decided: a verdict needs 5 seeds, only 1 available" in told
 
 
 def test_why_of_what_measured_nothing_says_so() -> None:

@@ -3,15 +3,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from msgspec.structs import replace
 
-from kdelta.model import CallCount, Case, CellResult, Profile
+from kdelta.attribution.exact import exact_metrics
+from kdelta.model import CallCount, Case, CellResult, Definition, MachineOptions, Profile, RunResult, Series, plans
 from kdelta.report.sentences import sentence
-from kdelta.results import by_clock
+from kdelta.results import answer, by_clock
+from kdelta.store.store import Store
 from kdelta.verdict.warnings import UNDECIDABLE, OtherCalls
 from unit.attribution import counts
 from unit.report.report_samples import cell
+from unit.store.store_builders import boot, experiment, kernel
 
 PROGRAM = Case(workload="program", label="faults", params={"pack": "0" * 32})
 ROW = cell("faults", metric="instructions", unit="instructions/run", verdict="same", effect_percent=-0.4)
@@ -53,6 +58,32 @@ def test_a_part_of_a_fixed_time_is_no_verdict(after: list[Profile], row: CellRes
     assert any(isinstance(one, UNDECIDABLE) for one in told.warnings) == (wanted == "inconclusive")
 
 
+def by(*shares: float) -> list[Profile]:
+    return [replace(_seed(90 * MILLION, 10 * MILLION), faster_clock_cpu=share) for share in shares]
+
+
+@pytest.mark.parametrize(
+    ("shares", "case", "cpus", "wanted"),
+    [
+        ((0.909, 0.911, 0.91, 0.909), PROGRAM, 1, "inconclusive"),
+        ((0.909, 0.911, 0.91, 0.909), PROGRAM, 4, "inconclusive"),
+        ((0.955, 0.95, 0.95, 0.955), PROGRAM, 1, "inconclusive"),  # half of it
+        ((0.909, 0.911, 0.91, 0.0), PROGRAM, 1, "same"),  # one seed does not say
+        ((0.909, 0.911, 0.91, 1.0), PROGRAM, 1, "same"),
+        ((0.7, 0.7, 0.7, 0.7), PROGRAM, 1, "same"),  # what no clock explains
+        ((1.0, 1.0, 1.0, 1.0), PROGRAM, 1, "same"),
+        ((0.909, 0.911, 0.91, 0.909), Case(workload="pipe"), 1, "same"),
+    ],
+)
+def test_what_takes_less_time_by_a_faster_clock_runs_by_it(
+    shares: tuple[float, ...], case: Case, cpus: int, wanted: str
+) -> None:
+    told = by_clock.held(ROW, case, cpus, by(*shares[:2]), by(*shares[2:]))
+    assert told.verdict == wanted
+    if wanted == "inconclusive":
+        assert "where the clock goes 10 % faster, it takes" in sentence(told.warnings[-1])
+
+
 def test_one_that_is_held_against_as_many_calls_keeps_its_verdict_and_is_told() -> None:
     row = replace(ROW, verdict="improved", warnings=(OTHER,))
     told = by_clock.held(row, PROGRAM, 1, BEFORE, seeds((89.5, 10.5), (89.51, 10.49)))
@@ -64,3 +95,22 @@ def test_one_that_is_held_against_as_many_calls_keeps_its_verdict_and_is_told() 
 
 
 OTHER = OtherCalls(effect_percent=-2.0, same_calls_percent=-7.0, calls=(("getppid", 1.0, 2.0),), more=0, why="seed")
+
+
+def test_verdicts_alone_know_it_too(tmp_path: Path) -> None:
+    """Lists of experiments had a verdict that the report had taken away."""
+    made = experiment(
+        "e1", mode="exact", plan=plans.Compare(), kernels=(kernel("old"), kernel("new")), cases=(PROGRAM,), blocks=5,
+        machine=MachineOptions(), definitions={"program": Definition(metrics=exact_metrics())},
+    )  # fmt: skip
+    with Store(f"sqlite:///{tmp_path / 'store.sqlite'}") as store:
+        store.create(made)
+        for block in range(5):
+            for side in (0, 1):
+                series = Series(
+                    metric="instructions", unit="instructions/run", better="lower", values=(90.0 * MILLION,)
+                )
+                one = RunResult(case=0, state="ok", series=(series,), profile=by(0.91)[0])
+                store.save_boot(made.id, boot(block, side, kernel_index=side, runs=(one,)))
+        for rows in (answer.result(store, "e1")[0].results, answer.verdicts(store, made)):
+            assert [one.verdict for one in rows if one.metric == "instructions"] == ["inconclusive"]

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from kdelta.model import Case
 from kdelta.report.sentences import sentence
@@ -67,6 +68,34 @@ def test_what_varies_or_is_alike_is_not(
         assert printed.otherwise(made, store, store.boots("e1")) == ()
 
 
+UNAME = "Linux (none) {} #1 SMP PREEMPT_DYNAMIC Debian {}"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (("1.2 s",), ("1.3 s",), 'sysc printed other figures on 7.0, "1.3 s", than on 6.12, "1.2 s"'),
+        (("T: 0 Min: 7", "end"), ("T: 0 Min: 10", "end"), 'on 7.0, "T: 0 Min: 10", than on 6.12, "T: 0 Min: 7"'),
+        (("1.2 s",), ("1.3 s", "4"), 'sysc printed on 7.0 and not on 6.12: "1.3 s"'),
+        (("a",), ("1",), 'sysc printed on 7.0 and not on 6.12: "1"'),
+        ((UNAME.format("6.12-x", "6.12-1 (2026)"),), (UNAME.format("7.0-x", "7.0-1~bpo (2025)"),), ""),
+        ((UNAME.format("6.12-x", 1), "a"), (UNAME.format("7.0-x", 2), "b"), 'not on 6.12: "b"'),
+    ],
+    ids=["time", "column", "more-lines", "word", "kernel", "kernel-and-more"],
+)
+def test_figures_and_the_kernels_own_name_are_no_other_lines(
+    tmp_path: Path, old: tuple[str, ...], new: tuple[str, ...], said: str
+) -> None:
+    """``uname -a`` "may have done other work" on one kernel, and so may cyclictest, which prints latencies."""
+    lines = {(block, slot): (old, new)[slot] for block in (0, 1) for slot in (0, 1)}
+    with _store(tmp_path, lines) as store:
+        made = store.experiment("e1")
+        named = tuple(replace(one, release=f"{one.label}-x") for one in made.kernels)
+        found = printed.otherwise(replace(made, kernels=named), store, store.boots("e1"))
+    assert len(found) == bool(said)
+    assert said in "".join(map(sentence, found))
+
+
 MISSED = "script: failed to execute /bin/sh: No such file or directory"
 
 
@@ -78,6 +107,23 @@ def test_a_program_that_says_that_it_lacks_a_file_and_ends_well_is_told(tmp_path
         (warning,) = (w for w in answer.result(store, "e1")[0].warnings if isinstance(w, PrintedLacking))
     assert (warning.case, warning.line) == ("sysc", line)
     assert f'sysc printed "{line}" in the guests' in sentence(warning)
+
+
+@pytest.mark.parametrize(
+    ("line", "remedy"),
+    [
+        ("x: mmap: Cannot allocate memory", "--memory SIZE"),
+        ("x: write error: No space left on device", "--memory SIZE"),
+        ("connect: Network is unreachable", "lacks a network"),
+        ("unshare: unshare failed: Operation not permitted", "was refused that"),
+    ],
+)
+def test_what_else_a_guest_has_not_is_told_with_what_helps(tmp_path: Path, line: str, remedy: str) -> None:
+    """A program that could not map 2 GiB said so and ended well: its figures were of another run."""
+    said = {(block, slot): (line,) for block in (0, 1) for slot in (0, 1)}
+    with _store(tmp_path, said) as store:
+        (warning,) = printed.lacking(store.experiment("e1"), store, store.boots("e1"))
+    assert remedy in sentence(warning)
 
 
 @pytest.mark.parametrize(
