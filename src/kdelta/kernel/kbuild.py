@@ -72,15 +72,16 @@ def _of_makefiles(read: Read, path: str) -> list[str]:
     """The options under which Makefiles from the root down to ``path`` name it."""
     at, wanted = PurePosixPath(path).parent, {PurePosixPath(path).with_suffix(".o").name}
     found: list[str] = []
-    while at.name:
-        text = (read(f"{at}/Kbuild") or read(f"{at}/Makefile") or "").replace("\\\n", " ")
+    for folder in (at, *at.parents):
+        makefile = read(f"{folder}/Kbuild") or read(f"{folder}/Makefile") if folder.name else read("Kbuild")
+        text = (makefile or "").replace("\\\n", " ")
         rules = [(made, option, what.split()) for made, option, what in _RULE.findall(text)]
         for _ in range(2):  # of a module of several objects, its own rule last
             for made, option, what in rules:
                 if wanted.intersection(what):
                     found += [option] if option else []
                     wanted |= {f"{made}.o"} if made != "obj" else set()
-        wanted, at = {f"{at.name}/"}, at.parent
+        wanted = {f"{folder.name}/"}
     return list(dict.fromkeys(reversed(found)))
 
 

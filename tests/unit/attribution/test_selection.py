@@ -77,6 +77,23 @@ def test_cases_whose_counts_vary_are_no_further_ones_where_others_are() -> None:
     assert chosen("f", rows[2], row("other", f=(1, 9), rest=(1, 99))) == ["noisy", "other"]
 
 
+def test_a_case_whose_counts_vary_is_not_the_first_where_another_spends_a_tenth_as_much() -> None:
+    """Of 61 cases that copy names from user space stress-ng/utime alone was measured: +181.68 %."""
+
+    def chosen(*rows: Row) -> list[str]:
+        reach = Reach(kernel="k", rows=(*rows, row("utime", copy=(18, 432), rest=(1, 568))))
+        found = choose(
+            change("copy"), reach, lambda one: 300.0 if one.case == "utime" else 5.0, 200.0, varying={"utime"}
+        )
+        return [one.case for one in found.picked]
+
+    assert chosen(row("prctl", copy=(1, 165), rest=(1, 835)), row("stat", copy=(1, 25), rest=(1, 975))) == [
+        "prctl",
+        "stat",
+    ]
+    assert chosen(row("mount", copy=(1, 4), rest=(1, 996))) == ["utime"]
+
+
 def test_controls_execute_nothing_that_changed() -> None:
     rows = [row(f"c{i}", rest=(1, 10)) for i in range(9)] + [row("hit", f=(1, 1))]
     lost = Row(case="lost", state="unsupported")

@@ -9,6 +9,7 @@ from kdelta.kernel import kbuild
 
 FILES = {
     "Kconfig": 'source "fs/Kconfig"\n\nsource "block/Kconfig"\n\nsource "drivers/Kconfig"\n',
+    "Kbuild": "obj-y\t\t+= fs/\nobj-$(CONFIG_BLOCK)\t+= block/\n",
     "block/Kconfig": 'menuconfig BLOCK\n\tbool "Enable the block layer" if EXPERT\n\tdefault y\n\n'
     'if BLOCK\nsource "block/Kconfig.iosched"\nendif # BLOCK\n',
     "block/Kconfig.iosched": 'config IOSCHED_BFQ\n\ttristate "BFQ I/O scheduler"\n\tselect BLK_ICQ\n',
@@ -49,6 +50,7 @@ CONFIG = {"X86": "y", "PCI": "y", "NET": "y", "PROC_FS": "y", "EXPERT": "y", "BL
         ("fs/proc/page.c", ("PROC_PAGE_MONITOR",)),
         ("fs/proc/base.c", ()),
         ("block/bfq-iosched.c", ("BLOCK", "IOSCHED_BFQ")),
+        ("block/bdev.c", ("BLOCK",)),  # by the root's Kbuild alone
         ("drivers/net/dummy.c", ("NETDEVICES", "DUMMY")),
         ("drivers/soc/smem.c", ()),
         ("drivers/soc/either.c", ()),
