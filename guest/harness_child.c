@@ -124,7 +124,7 @@ void child_end_session(const struct child *c)
 		closedir(all);
 }
 
-/* Who sent it; the process of a case sends itself none of these. */
+/* Who may have sent it. */
 static const char *sender(const struct child *c)
 {
 	switch (WTERMSIG(c->status)) {
@@ -133,13 +133,13 @@ static const char *sender(const struct child *c)
 			return " (out of memory?)";
 		if (oom_kills() > c->oom_kills)
 			return ", for memory ran out";
-		return ", by a process: memory did not run out, and kill(-1, SIGKILL) ends the "
-		       "case too";
+		return ", by a process, perhaps its own: memory did not run out, and "
+		       "kill(-1, SIGKILL) ends the case too";
 	case SIGHUP:
 	case SIGINT:
 	case SIGQUIT:
 	case SIGTERM:
-		return ", by a process: kill(-1, ...) ends the case too";
+		return ", by a process, perhaps its own: kill(-1, ...) ends the case too";
 	default:
 		return "";
 	}

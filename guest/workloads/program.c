@@ -232,12 +232,18 @@ static int run(const struct command *c)
 	return pid < 0 ? -1 : status;
 }
 
-/* What it did not find may only not have been packed; what is packed is read-only; and a guest has little memory. */
-static const char *remedy(const char *words)
+/*
+ * What it did not find may only not have been packed; what is packed is read-only; and a guest has little memory.
+ * make says that before its last lines.
+ */
+static const char *remedy(void)
 {
-	bool missing = strstr(words, "o such file") || strstr(words, "not found");
 	static char where[120];
+	char words[512];
+	bool missing;
 
+	end_of(p.err, words, sizeof(words));
+	missing = strstr(words, "o such file") || strstr(words, "not found");
 	if (p.root && needs_memory(words, p.oom_kills))
 		return "; the guest is out of memory, files included: --memory SIZE gives it more";
 	if (p.root && strstr(words, "ead-only file system")) {
@@ -266,7 +272,7 @@ static const char *wrong(const struct command *c, int status, int expected)
 		snprintf(how, sizeof(how), "ended with exit status %d, not %d", WEXITSTATUS(status),
 			 expected);
 	snprintf(p.what, sizeof(p.what), "%.60s %s%s%s%s", slash ? slash + 1 : c->argv[0], how,
-		 *words ? ": " : "", words, remedy(words));
+		 *words ? ": " : "", words, remedy());
 	errno = 0;
 	return p.what;
 }

@@ -29,6 +29,17 @@ static inline char *cut_line(char *text)
 	return line + 1;
 }
 
+/* The end of file @fd; how much there is before it. */
+static inline off_t end_of(int fd, char *text, size_t size)
+{
+	off_t end = lseek(fd, 0, SEEK_END);
+	off_t from = end < (off_t)size ? 0 : end - (off_t)size + 1;
+	ssize_t n = pread(fd, text, size - 1, from);
+
+	text[n > 0 ? n : 0] = 0;
+	return from;
+}
+
 /*
  * The last line of file @fd, with the one before it where that fits:
  * tar says what is wrong, and then that it was an error.
@@ -36,11 +47,8 @@ static inline char *cut_line(char *text)
 static inline void last_words(int fd, char *buf, size_t size)
 {
 	char text[512], *last, *before = "";
-	off_t end = lseek(fd, 0, SEEK_END);
-	off_t from = end < (off_t)sizeof(text) ? 0 : end - (off_t)sizeof(text) + 1;
-	ssize_t n = pread(fd, text, sizeof(text) - 1, from);
+	off_t from = end_of(fd, text, sizeof(text));
 
-	text[n > 0 ? n : 0] = 0;
 	last = cut_line(text);
 	if (last != text)
 		before = cut_line(text);

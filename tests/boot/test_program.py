@@ -54,6 +54,13 @@ def test_a_program_that_lacks_a_file_is_told_how_to_pack_it(kdelta, folder: Path
     assert done.stderr.count("failed") == 1
 
 
+def test_what_it_lacked_may_stand_before_its_last_lines(kdelta, folder: Path) -> None:  # type: ignore[no-untyped-def]
+    """make -j2 says that it waits for others, and last which target it was."""
+    run = ("run", "--kernel", "debian:6.12/cloud", "--exact", "--boots", "1", "-q", "--tree", ".")
+    said = kdelta(*run, "--", "sh", "-c", "no-such-tool; echo it waits >&2; echo it ends >&2; exit 2", check=3).stderr
+    assert "it waits / it ends; --follow or --file packs what it needs" in said
+
+
 @pytest.mark.parametrize(
     ("words", "ended"),
     [

@@ -16,7 +16,7 @@ from kdelta.experiment import schedule
 from kdelta.experiment.measure import Measuring
 from kdelta.experiment.work import Work
 from kdelta.guest.protocol import Done
-from kdelta.machine.boot import RawBoot
+from kdelta.machine.boot import ENDED_INSIDE, RawBoot
 from kdelta.model import Mitigations, PlannedBoot, RunResult
 
 _FOR_GOOD = ("hung", "unsupported")
@@ -79,10 +79,11 @@ class Remembering:
         return alike
 
     def _as_said(self, run: RunResult, raw: RawBoot) -> RunResult:
-        """A failed ``run``, as lost where the guest does not say that it failed: the host may have had a part."""
+        """A failed ``run``, as lost where nothing in the guest says that it failed: the host may have had a part."""
         cases = len(self.kind.experiment.cases)
         said = {one.j % cases for one in raw.records if isinstance(one, Done) and one.state == "failed"}
-        return run if run.state != "failed" or run.case in said else replace(run, state="lost")
+        known = run.case in said or run.why.startswith(ENDED_INSIDE)
+        return run if run.state != "failed" or known else replace(run, state="lost")
 
 
 def _without(plan: PlannedBoot, cases: tuple[int, ...], out: Runs) -> PlannedBoot:

@@ -96,6 +96,9 @@ class Measuring(Struct, frozen=True, kw_only=True):
             why += f"{_THEIR_CLOCK if theirs else ''}; --limit TIME waits longer"
         if program:
             why += "; a run ends with the last process that it started, daemons too"
+        if lives := self.experiment.effort.batches:
+            often = self.experiment.effort.batch_ops
+            why += f"; it runs {often} times in each of {lives} batches: --ops N sets how often"
         if self.experiment.mode == "exact" and "idle=poll" in self.experiment.kernels[plan.kernel].cmdline.split():
             why += "; under idle=poll a kernel executes instructions for as long as it waits: leave it out, or --timed"
         return replace(run, why=why)

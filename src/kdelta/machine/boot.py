@@ -16,6 +16,7 @@ from kdelta.machine import plugin, process, qemu
 from kdelta.machine.options import GuestSpec
 from kdelta.model import BOOTING, State
 
+ENDED_INSIDE = "a process ended the guest"  # begins why it is failed, by the kernel's last word
 _LAST_WORD = re.compile(rb"reboot: (?:Power down|Restarting system|System halted)|sysrq: Resetting")  # kernel/reboot.c
 
 
@@ -81,7 +82,7 @@ def _ended_inside(console: bytes, restored: bool) -> str:
     found = _LAST_WORD.search(console)
     if found is None or (not restored and found[0] == b"reboot: Restarting system"):
         return ""
-    return f"a process ended the guest ({found[0].decode('ascii')})"
+    return f"{ENDED_INSIDE} ({found[0].decode('ascii')})"
 
 
 def collect(guest: GuestSpec, argv: tuple[str, ...], ended: process.Ended) -> RawBoot:

@@ -13,7 +13,7 @@ from kdelta.experiment import measure, templates
 from kdelta.experiment.hopeless import Remembering
 from kdelta.experiment.work import Work
 from kdelta.guest.protocol import Done
-from kdelta.machine.boot import RawBoot
+from kdelta.machine.boot import ENDED_INSIDE, RawBoot
 from kdelta.model import Kernel, PlannedBoot
 from kdelta.spec.cases import parse_case
 from kdelta.spec.workloads import catalogue
@@ -81,6 +81,16 @@ def test_a_case_that_fails_alike_on_all_kernels_is_asked_no_more(boots: Remember
     assert names(boots.work(plan(1))) == ["pidfd_open", "fork_vmas"]
     runs = boots.runs(plan(1), said((1, "failed"), (2, "failed")))
     assert [(run.case, run.state, run.why) for run in runs[:1]] == [(0, "failed", "why 0")]
+
+
+@pytest.mark.parametrize(("why", "left"), [(f"{ENDED_INSIDE} (reboot: Power down)", ""), ("QEMU was killed", "pipe")])
+def test_a_case_that_ends_each_guest_is_asked_no_more(boots: Remembering, why: str, left: str) -> None:
+    """A program that powers off was booted under all seeds; a guest that its host ended may do better."""
+    ended = replace(RAW, ended={0: ("failed", why)})
+    for kernel in (0, 1):
+        boots.runs(plan(0, kernel=kernel, cases=(0,)), ended)
+    found = boots.work(plan(1, cases=(0,)))
+    assert ("" if isinstance(found, str) else names(found)[0]) == left
 
 
 def test_what_fails_for_several_reasons_is_asked_again(boots: Remembering) -> None:

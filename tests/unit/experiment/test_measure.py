@@ -163,6 +163,9 @@ def test_a_program_that_never_ends_is_told_when_it_would(known: dict[str, Worklo
     made = replace(made, experiment=replace(made.experiment, cases=(program, made.experiment.cases[1])))
     runs = made.runs(plan(), ended("hung", "hung"))
     assert [run.why for run in runs] == ["why; a run ends with the last process that it started, daemons too", "why"]
+    leaks = replace(made.experiment, mode="timed", effort=Effort(batches=3, batch_ops=200))
+    (first, _) = replace(made, experiment=leaks).runs(plan(), ended("hung", "hung"))
+    assert first.why.endswith("; it runs 200 times in each of 3 batches: --ops N sets how often")
 
 
 @pytest.mark.parametrize(

@@ -67,3 +67,9 @@ def test_versions_and_paths_with_signs_are_no_patches_or_labels(typed: str) -> N
 def test_kernels_quoted_as_one_word_are_told_apart() -> None:
     assert image._meant("6.12 debian:7.0").endswith("each kernel is a word of its own: 6.12 debian:7.0")
     assert "word of its own" not in image._meant("my kernel")
+
+
+def test_debians_releases_are_known_with_another_sign() -> None:
+    for typed in ("debian/6.12", "debian-6.12", "Debian6.12", "debian_v6.12"):
+        assert image._meant(typed) == "; did you mean debian:6.12?"
+    assert "did you mean" not in image._meant("debian/linux/vmlinuz")

@@ -19,6 +19,7 @@ from kdelta.spec.kernels import KernelSpec, is_commit
 
 _HEADER = re.compile(r"^# Linux/\S+ (\S+) Kernel Configuration", re.MULTILINE)
 _FLAVOURED = re.compile(r"v?\d+\.\d+(\.\d+)?/[a-z][a-z0-9-]*")
+_DEBIANS = re.compile(r"debian[-/_]?v?(\d+\.\d+\S*)", re.IGNORECASE)
 _STEMS = ("vmlinuz", "vmlinux", "bzImage")
 _NAMED = re.compile(r"v?\d+\.\d+\S*|[a-z]+:\S+|running")  # what is a kernel's name at a glance
 _PATCH = (b"From ", b"diff --git ", b"--- ", b"Index: ")  # what a patch or a mail with one begins with
@@ -74,6 +75,8 @@ def _meant(target: str) -> str:
         return f"; a report goes into a file by -o {target}"
     if _FLAVOURED.fullmatch(target):
         return f"; did you mean debian:{target.removeprefix('v')}?"
+    if debians := _DEBIANS.fullmatch(target):
+        return f"; did you mean debian:{debians[1]}?"
     words = target.split()
     if len(words) > 1 and all(_NAMED.fullmatch(word) for word in words):
         return f"; each kernel is a word of its own: {' '.join(words)}"
