@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -167,3 +169,10 @@ def test_white_space_behind_a_counter_is_looked_through_once() -> None:
 
 def test_parentheses_without_end_are_looked_through_once() -> None:
     assert not counts_in_inner_loop("testcase()" + "for (" * 200_000)
+
+
+def test_no_group_is_possessive_anywhere() -> None:
+    """Debian 12's Python 3.11.2 lets such a group end too early: comments were read as code there (gh-106052)."""
+    sources = (Path(__file__).resolve().parents[3] / "src").rglob("*.py")
+    possessive = re.compile(r"\)(?:[*+?]|\{[\d,]+\})\+|\(\?>")
+    assert [path.name for path in sources if possessive.search(path.read_text("utf-8"))] == []
