@@ -5,7 +5,7 @@ SHELL := /bin/bash
 PY := .venv/bin/python
 TOOLS := .venv/.tools-installed
 
-.PHONY: all setup system demo test test-full check bench trial placebos atlas soak fidelity fleet-sim fuzz deb clean docs
+.PHONY: all setup system demo test test-full test-bare check bench trial placebos atlas soak fidelity fleet-sim fuzz deb clean docs
 all: setup
 
 # one call of the package manager for all that a target needs: PACKAGES is test, full or fuzz
@@ -39,6 +39,11 @@ test-full: PACKAGES := full
 test-full: setup
 	@tools/python-packages.sh full
 	$(PY) -m pytest --durations=20
+
+# make test as a bare Debian has it, in a folder of its own; as root: make test-bare RELEASE=trixie
+test-bare: PACKAGES := full
+test-bare: setup
+	$(PY) tools/bare.py --release $(or $(RELEASE),bookworm)
 
 # how fast kdelta is; make bench AGAINST=v1.0 puts that revision's figures beside, both measured now
 bench: setup

@@ -24,6 +24,7 @@ FILE = ROOT / "contrib" / "container" / "Containerfile"
 NAME = "localhost/kdelta"
 KERNELS = ("debian:6.1/cloud", "debian:6.12/cloud")
 _TOOLS = ("buildah", "mmdebstrap")
+_UNRELEASED = ("sid", "unstable", "testing")  # the archive of security updates has none for these
 _BASE = re.compile(r"^ARG BASE=(\S+/debian:([a-z]+)-slim)$", re.MULTILINE)
 # Debian's slim images have no manual pages and no documentation.
 _SLIM = [f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in ("doc", "man", "locale")]
@@ -50,8 +51,21 @@ def sources(release: str) -> str:
     main, security = apt.archives(apt.machine_sources())
     if main is None:
         raise SystemExit("apt knows no Debian archive")
-    lines = [f"deb {main.uri} {release} main"] + ([f"deb {security.uri} {release}-security main"] if security else [])
+    lines = [f"deb {main.uri} {release} main"]
+    if security and release not in _UNRELEASED:
+        lines.append(f"deb {security.uri} {release}-security main")
     return "\n".join(lines) + "\n"
+
+
+def settings(*beginnings: str) -> list[str]:
+    """Lines of this machine's apt configuration."""
+    return [line for line in _run(["apt-config", "dump"]).splitlines() if line.startswith(beginnings)]
+
+
+def pip_settings(certificates: str) -> str:
+    """How this machine reaches PyPI, as a pip.conf with the ``certificates`` of another place."""
+    chosen = re.findall(r"^global\.(index-url|extra-index-url|proxy)='(.*)'$", _run(_PIP), re.MULTILINE)
+    return "\n".join(["[global]", f"cert = {certificates}", *(f"{name} = {value}" for name, value in chosen), ""])
 
 
 class Engine:
@@ -85,11 +99,8 @@ class Engine:
 
     def _outside(self) -> dict[str, Path]:
         pip, proxies = self._folder / "pip.conf", self._folder / "apt.conf"
-        chosen = re.findall(r"^global\.(index-url|extra-index-url|proxy)='(.*)'$", _run(_PIP), re.MULTILINE)
-        lines = [f"{name} = {value}" for name, value in chosen]
-        pip.write_text("\n".join(["[global]", f"cert = {_OUTSIDE}.crt", *lines, ""]), encoding="utf-8")
-        settings = _run(["apt-config", "dump"]).splitlines()
-        proxies.write_text("".join(f"{line}\n" for line in settings if line.startswith("Acquire::http")))
+        pip.write_text(pip_settings(f"{_OUTSIDE}.crt"), encoding="utf-8")
+        proxies.write_text("".join(f"{line}\n" for line in settings("Acquire::http")))
         return {"/etc/pip.conf": pip, f"{_OUTSIDE}.crt": _CERTIFICATES, "/etc/apt/apt.conf.d/99outside": proxies}
 
     def ran(self, *words: str, user: str = "") -> str:
