@@ -22,6 +22,9 @@ from kdelta.units import Better
 
 _ROUNDED = 0.25  # of a change: by how much a percentage may differ from the figures that it is of
 _HUNK = re.compile(rb"^@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@", re.MULTILINE)
+_COUNTED = re.compile(  # a unit of instructions, and not of instructions a second
+    r"(?:[kMG]|kernel|retired|executed)?\s*(?:instructions?|insns?)\b(?!\s*(?:/|per)\s*(?:s|sec|second|cycle)\b)", re.I
+)
 _READ_BYTES = 1 << 20  # of a file that may be a patch
 Factor = Annotated[float, Meta(ge=1.0, le=2.0)]
 
@@ -218,7 +221,7 @@ def _contradiction(claim: Claim) -> str:
 
 def in_time(claim: Claim) -> bool:
     """Whether the claim is about time or rates, for which counts can only give a direction."""
-    return not (claim.function or claim.selftests or claim.unit.startswith("instructions"))
+    return not (claim.function or claim.selftests or _COUNTED.match(claim.unit))
 
 
 def published_percent(claim: Claim) -> float | None:

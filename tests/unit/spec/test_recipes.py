@@ -76,3 +76,18 @@ def test_a_patch_given_as_a_recipe_is_sent_to_the_review(
 def test_claims_share_what_the_claim_table_says() -> None:
     shared = recipe_with("case = 'pipe'\npercent = 1\n", "[claim]\nbetter = 'higher'\nunit = 'MB/s'\n").claims[0]
     assert (shared.better, shared.unit) == ("higher", "MB/s")
+
+
+@pytest.mark.parametrize(
+    ("unit", "in_time"),
+    [
+        *(
+            (unit, False)
+            for unit in ("instructions", "instructions/op", "kernel instructions", "insns", "M insn per fork")
+        ),
+        *((unit, True) for unit in ("", "ns", "ops/s", "cycles per instruction", "instructions per second", "insn/s")),
+    ],
+)
+def test_a_claim_in_instructions_is_known_by_any_of_their_names(unit: str, in_time: bool) -> None:
+    claim = recipe_with(f"case = 'pipe'\npercent = 1\nunit = '{unit}'\n").claims[0]
+    assert recipes.in_time(claim) is in_time
