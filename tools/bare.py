@@ -90,9 +90,13 @@ def main(words: Sequence[str]) -> int:
         return 1
     with _place(asked.folder) as folder:
         root = Path(folder).resolve() / asked.release
-        if not (root / "etc/pip.conf").exists():
-            make(asked.release, root)
-        put(root)
+        try:
+            if not (root / "etc/pip.conf").exists():
+                make(asked.release, root)
+            put(root)
+        except subprocess.CalledProcessError as error:  # which has said why itself
+            sys.stderr.write(f"bare: {error.cmd[0]} failed with {error.returncode}\n")
+            return 1
         return run(root, asked.command)
 
 

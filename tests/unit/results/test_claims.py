@@ -17,22 +17,9 @@ from kdelta.model import Word
 from kdelta.results import claims
 from kdelta.results.claims import Column, Measured
 from kdelta.spec import recipes
-from kdelta.spec.recipes import Claim, Recipe, Setting
+from kdelta.spec.recipes import Claim, Setting
 from kdelta.units import Better
-
-HEAD = """
-name = "x"
-title = "t"
-source = "s"
-measured_on = "m"
-[kernels]
-baseline = "debian:6.1"
-patched = "debian:6.12"
-"""
-
-
-def recipe_with(claim: str, kernels: str = "") -> Recipe:
-    return recipes.parse(HEAD + kernels + "[[claims]]\ntext = 'c'\n" + claim, "x.toml")
+from unit.spec.recipe_builders import recipe_with
 
 
 def judged(claim: str, **measured: object) -> claims.Answer:

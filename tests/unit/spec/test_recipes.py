@@ -9,21 +9,7 @@ import pytest
 
 from kdelta.errors import UserError
 from kdelta.spec import recipes
-from kdelta.spec.recipes import Recipe
-
-HEAD = """
-name = "x"
-title = "t"
-source = "s"
-measured_on = "m"
-[kernels]
-baseline = "debian:6.1"
-patched = "debian:6.12"
-"""
-
-
-def recipe_with(claim: str, kernels: str = "") -> Recipe:
-    return recipes.parse(HEAD + kernels + "[[claims]]\ntext = 'c'\n" + claim, "x.toml")
+from unit.spec.recipe_builders import recipe_with
 
 
 @pytest.mark.parametrize(
