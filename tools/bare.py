@@ -90,6 +90,7 @@ def main(words: Sequence[str]) -> int:
         return 1
     with _place(asked.folder) as folder:
         root = Path(folder).resolve() / asked.release
+        root.parent.mkdir(parents=True, exist_ok=True)
         try:
             if not (root / "etc/pip.conf").exists():
                 make(asked.release, root)
