@@ -112,6 +112,7 @@ def choose(
     """The cases, and what they look at."""
     from kdelta.cli import reach
     from kdelta.experiment import auto
+    from kdelta.spec import counted
 
     free = replace(args, cases=())
     each = len(kernels) * (2 if args.memcg else 1)
@@ -119,7 +120,7 @@ def choose(
     plain = replace(free, memcg=False)
     candidates, workloads = reach.candidates(plain), common.load_workloads(args.folders)
     mine = given(args)
-    programs = {case.name for case in (*mine, *candidates) if workloads[case.workload].counted}
+    programs = counted.programs((*mine, *candidates), workloads)
 
     def cost_s(row: Row) -> float:
         times_s = 20 * each * _TIMED_CASE_S

@@ -20,6 +20,7 @@ from kdelta.experiment import reach as mapping
 from kdelta.kernel import changed, directories, source, unseen
 from kdelta.kernel.calls import CallGraph
 from kdelta.model import Case, Kernel, Looked, MachineOptions, Progress, Unreached
+from kdelta.spec import counted
 from kdelta.spec.kernels import BUILT_KINDS, KernelSpec
 from kdelta.spec.sameness import digest
 from kdelta.spec.workloads import Workload
@@ -52,7 +53,7 @@ class Asked(Struct, frozen=True, kw_only=True):
     @property
     def programs(self) -> frozenset[str]:
         """The cases that run a suite's program: its counts vary."""
-        return frozenset(case.name for case in self.cases if self.workloads[case.workload].counted is not None)
+        return counted.programs(self.cases, self.workloads)
 
     @property
     def setup(self) -> mapping.Setup:

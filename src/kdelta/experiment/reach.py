@@ -27,7 +27,7 @@ from kdelta.experiment.work import Site, Work
 from kdelta.kernel.symbols import SymbolTable
 from kdelta.machine.boot import RawBoot
 from kdelta.model import Case, Effort, Kernel, MachineOptions, Progress
-from kdelta.spec import sameness
+from kdelta.spec import counted, sameness
 from kdelta.spec.workloads import Workload
 
 _TOGETHER = 8  # cases of a boot: what is lost where a map is broken off
@@ -90,7 +90,7 @@ def build(
     if not anew:
         reach_carried.take_over(kernel, rows, here, table, progress)
     boot, workers = partial(boot_each, here), os.cpu_count() or 1
-    last = frozenset(case.name for case in cases if asked.workloads[case.workload].counted)
+    last = counted.programs(cases, asked.workloads)
     return filled(
         kernel.label, rows, table, boot, progress, workers=workers, together=_TOGETHER, last=last, anew=anew, over=over
     )

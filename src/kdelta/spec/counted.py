@@ -8,8 +8,8 @@ are in both. None can be run with zero operations instead: to most programs that
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
-from typing import Annotated
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Protocol
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
@@ -57,6 +57,18 @@ def complaint(one: Counted) -> str:
     if len(str(one.operations)) != len(str(2 * one.operations)):
         return "operations: begin with a digit up to 4, so that twice as many move nothing on the stack"
     return ""
+
+
+class Runs(Protocol):
+    """A workload, as far as it matters here."""
+
+    @property
+    def counted(self) -> Counted | None: ...
+
+
+def programs(cases: Iterable[Case], workloads: Mapping[str, Runs]) -> frozenset[str]:
+    """The names of those ``cases`` that run a suite's program: their counts vary."""
+    return frozenset(case.name for case in cases if workloads[case.workload].counted is not None)
 
 
 def packed(case: Case, twice: str, once: str) -> Case:
