@@ -11,42 +11,8 @@ import itertools
 import re
 from collections.abc import Iterator, Sequence
 
-_MORE = r"(?:fast|quick|slow|few|less|more|high|low|short|small|larg|cheap|better)\w*"
-_PART = r"(?:half|thirds?|quarters?|fifths?|tenths?)"
-_WORDS = r"(?:half\s+a|one|two|three|four|five|six|seven|eight|nine|ten|twelve|fifteen|twenty|thirty|forty|fifty)"
-_SPEED = r"(?:speed|throughput|bandwidth|performance|time|cost|latency|overhead|rate)"
-_UNIT = r"(?:s|secs?|seconds?|min(?:utes)?|[kMGT]i?B|bytes|cycles|insns|pages|\w{1,8}/\w{1,6})"
-_SURE = r"(?!\s(?:reproducible|sure|certain|safe|correct|compatible|reliabl\w+)\b)"  # of what 100 % are no figure
-_FIGURE = re.compile(
-    rf"\d\+?[\s-]?(?:%{_SURE}|percent\b{_SURE}|per\s?cent\b{_SURE}|pct\b)|\d[ -]percentage"
-    rf"|\b{_WORDS}[\s-]per\s?cent\b|\ba\s(?:milli|micro)?(?:second|minute)\s(?:fast|soon|quick|slow)er\b"
-    rf"|\b(?:{_SPEED}|number|amount|usage)\s+(?:[\w-]+\s+){{0,3}}(?:doubl|halv|tripl)(?:es|ed)\b"
-    rf"|\d\s?{_UNIT}\s+(?:vs\.?|versus)\s+~?\d|\d\s?(?:s|secs?|seconds?|min|minutes?)\s+(?:before|after)(?=[,;.)]|$)"
-    r"|\d[^()\d]{0,20}\((?:lower|higher|smaller|bigger)\sis\sbetter\)|\b\d{1,3}\.\d+th\b.*\s\d"
-    r"|[:=]\s?\d[\d,.]*[kKMG]?\s+(?:vs\.?|versus)\s+\d|\bgeo(?:metric)?[\s-]?means?\b[^.:=]{0,40}[:=]\s?~?\d"
-    r"|\b\d+(?:\.\d+)?\s?(?:[x×]|times)\s+(?:as\s+)?(?:fast|quick|slow|few|less|more|many|much|long|high|low|better|cheap|speed|improve|throughput)"
-    rf"|\b\d+\.\d+(?:x\b|\s?×)|\bx\d+(?:\.\d+)?\s+{_MORE}|\b\d+(?:\.\d+)?-?fold\b|\b(?:two|three|four|five|ten|hundred)-?fold\b"
-    r"|\b(?:by|about|around|roughly|nearly|almost|over|than|to|of)\s+~?\d+x\b|~\d+x\b"
-    r"|\b(?:two|three|four|five|ten)\s+times\s+(?:as|fast|quick|slow|few|less|more|high|low|better|cheap)"
-    r"|\btwice\s+(?:as\s+(?:fast|slow|many|much|long|high)|the\s+(?:speed|throughput|time|cost|latency|number))\b"
-    r"|\bhalf\s+(?:as\s+(?:fast|many|much|long|high)|the\s+(?:speed|throughput|time|cost|latency))\b"
-    rf"|\b(?:a|one|two|three)[\s-]{_PART}\s+{_MORE}|\bto\s+(?:a|one|two|three)[\s-]{_PART}\b"
-    r"|\bspeed-?ups?(?:\s+(?:of|is|by)\s+|\s*[:=]\s*)~?\d+\.\d"
-    r"|\b(?:up|down|improv\w*|increas\w*|grew|rose|dropp?\w*)\s+(?:by\s+)?~?\d+(?:\.\d+)?\s?(?:x|times)\b"
-    r"|\d\s+(?:few|less|more|extra|additional)\w*\s+(?:\w+\s+)?(?:instructions|insns|cycles|atomics?|branches|misses|(?:alloc|oper)ations?)\b"
-    rf"|\d\s?(?:(?:[kKM]i?)?B|bytes)\s+{_MORE}|\d\s?(?:second|minute)s?\s+(?:fast|slow|soon|long|short|earli|quick|lat)er\b"
-    r"|\b(?:halv|doubl|tripl)\w+\s+(?:the\s+(?:\w+\s+)?)?(?:speed|throughput|bandwidth|time|cost|latency|number|overhead)\b"
-    r"|\b(?:cut|reduc|drop|improv|increas)\w*\s+(?:[\w()]+\s+){0,4}(?:by\s+(?:half|a\s+(?:half|third|quarter)\b)|in\s+half\b|(?:by|to)\s+1/\d)"
-    r"|\bfactor of \d|\border\w* of magnitude"
-    r"|\b(?:sav|shrink|grow|reduc|small|larg)\w*\s+(?:[\w()]+\s+){0,6}~?\d[\d,.]*\s?(?:[kKMGT]i?)?(?:B|bytes)\b"
-    rf"|\d\s?{_UNIT}\s(?:[\w-]+\s){{0,3}}(?:improvement|reduction|regression|decrease|increase|saving|win|gain|overhead)s?\b"
-    r"|\b\d[\d,.]*\s?[kKMG]?\s?(?:[nuµm]s(?:ecs?)?|cycles|instructions|insns|(?:trans|ops?|req|io)\w*/s\w*"
-    r"|[KMG]i?[Bb](?:it|yte)?s?(?:/s\w*|ps)|[tqrp]ps|iops|ops)\b|\biops\s?[=:]\s?\d"
-    r"|\b(?:improv|reduc|drop|increas|decreas|ris|fall|fell|go|grow|shrink|went|down|up)\w*\s+from\s+~?\d[\d,.]*[kKMG]?\s+to\s+~?\d"
-    r"|\b\d+m\s?\d+(?:\.\d+)?s\b|\b\d+\.\d+\s?s(?:ec(?:ond)?s?)?\b|\b\d+(?:,\d{3})+\s+[a-z]"
-    rf"|\d\w*(?:\s{_UNIT})?\s+(?:->|=>|\u2192)\s+\d",
-    re.IGNORECASE,
-)
+from kdelta.kernel.figure_words import FIGURE
+
 _INDEX = re.compile(r"\w\)?\s*[:=]\s*(\d[\d,]*(?:\.\d+)?)(?![\w:;])")  # of a benchmark without a unit: "name: 841.8"
 _SIDES = r"before|after|with|without|base|baseline|patched|unpatched|vanilla|mainline|old|new"
 _SIDE = re.compile(  # "Before:", "8 jobs, after the patchset:", "*** before, 1000 files ***"
@@ -153,4 +119,4 @@ def _has_figure(line: str, side: str) -> bool:
     """``side``: of which kernel the lines here are. One index without a unit is a figure then (``Time: 12.412``)."""
     indexes = _INDEX.findall(line)
     enough = len(indexes) > (0 if side else 1)
-    return bool(_FIGURE.search(line)) or (enough and any("." in index for index in indexes))
+    return bool(FIGURE.search(line)) or (enough and any("." in index for index in indexes))

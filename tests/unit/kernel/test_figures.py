@@ -3,11 +3,18 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 import pytest
 
-from kdelta.kernel import figures
+from kdelta.kernel import figure_words, figures
+
+
+@pytest.mark.parametrize("example", [example for example, _ in figure_words.WAYS])
+def test_each_way_takes_its_example_and_no_other_does(example: str) -> None:
+    taking = [one for one, expression in figure_words.WAYS if re.search(expression, example, re.IGNORECASE)]
+    assert taking == [example]
 
 
 @pytest.mark.parametrize(
