@@ -20,7 +20,7 @@ from kdelta.experiment import reach as mapping
 from kdelta.kernel import changed, directories, source, unseen
 from kdelta.kernel.calls import CallGraph
 from kdelta.model import Case, Kernel, Looked, MachineOptions, Progress, Unreached
-from kdelta.spec import counted
+from kdelta.spec import counted, needs
 from kdelta.spec.kernels import BUILT_KINDS, KernelSpec
 from kdelta.spec.sameness import digest
 from kdelta.spec.workloads import Workload
@@ -82,7 +82,7 @@ def choose(
         HostError: no QEMU, a full disk.
     """
     found, missed = _differences(kernels, progress), unseen.of(kernels[-1], specs)
-    asked = replace(asked, cases=tuple(programs.runnable(kernels[0], asked.cases, progress)))
+    asked = replace(asked, cases=tuple(_candidates(kernels, asked, progress)))
     bare = Looked(
         functions=found.functions,
         differ=len(found.changes),
@@ -96,7 +96,7 @@ def choose(
         sizes_only=found.sizes_only,
         off=missed.options,
         not_built=missed.parts,
-        builds=missed.builds,
+        builds=needs.with_others(missed.builds, [workload.needs for workload in asked.workloads.values()]),
         defaults=missed.defaults,
         parameters=missed.parameters if found.changes else (),
         cpus=asked.machine.smp if {kernel.arch for kernel in kernels} == {"x86_64"} else 0,
@@ -304,3 +304,11 @@ def _looked(bare: Looked, found: Changes, chosen: selection.Selection, reach: Re
         taken_over=len(reach.taken_over),
         beyond=tuple(sorted({name for row in reach.taken_over for name in row.beyond})),
     )
+
+
+def _candidates(kernels: Sequence[Kernel], asked: Asked, progress: Progress) -> list[Case]:
+    """The cases that the first kernel can run; none that needs what few kernels have where one has it not."""
+    found = programs.runnable(kernels[0], asked.cases, progress)
+    own = {case.name: asked.workloads[case.workload].needs_of(case) for case in found}
+    configs = [source.options(kernel) or kernel.config for kernel in kernels]
+    return [case for case in found if all(needs.met(own[case.name], config) for config in configs)]

@@ -95,7 +95,7 @@ class Looked(Struct, frozen=True, kw_only=True):
     defaults: tuple[str, ...] = ()  # "FOO=y": what the patches make the default, and the kernel's config has otherwise
     parameters: tuple[str, ...] = ()  # of the kernel's command line: the patches bring them, and it was not given them
     not_built: tuple[str, ...] = ()  # files that the patches change, or parts of them, that the kernel is not made of
-    builds: tuple[str, ...] = ()  # options with which such files would be built
+    builds: tuple[str, ...] = ()  # options (or OPTION=VALUE) with which such files would be built, and executed
     no_time: tuple[str, ...] = ()  # candidates that were not mapped, because the time budget ended
     taken_over: int = 0  # candidates whose row is another kernel's, from which this one differs in ``beyond``
     beyond: tuple[str, ...] = ()

@@ -93,7 +93,8 @@ def _program(looked: Looked) -> str:
 
 def _with(options: Sequence[str]) -> str:
     """The command that sets ``options``."""
-    return f"the same kdelta review with {shlex.join(['--config', ' '.join(f'{name}=y' for name in options[:_SHOWN])])}"
+    values = " ".join(one if "=" in one else f"{one}=y" for one in options[:_SHOWN])
+    return f"the same kdelta review with {shlex.join(['--config', values])}"
 
 
 def _left_out(looked: Looked) -> str:

@@ -18,6 +18,7 @@ from kdelta.model import Case, Effort, Metric
 from kdelta.paths import shipped
 from kdelta.spec import sources, suites, toml, users
 from kdelta.spec.counted import Counted
+from kdelta.spec.needs import Need
 from kdelta.units import Better
 
 WIS_PREFIX = "wis/"
@@ -99,16 +100,6 @@ class Param(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """The default, canonical."""
         text = str(int(self.default)) if isinstance(self.default, bool) else str(self.default)
         return self.canonical(text)
-
-
-class Need(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a kernel must have, always or ``when`` knobs have certain values; ``since`` is the release that has it."""
-
-    config: str = ""
-    syscall: str = ""
-    feature: str = ""
-    since: str = ""
-    when: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 class EffortOverride(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -204,7 +195,7 @@ class Workload(Struct, frozen=True, kw_only=True):
 
     def needs_of(self, case: Case) -> tuple[Need, ...]:
         """The needs that apply to the parameters of ``case``."""
-        return tuple(n for n in self.needs if all(case.params.get(k) in v for k, v in n.when.items()))
+        return tuple(need for need in self.needs if need.holds(case.params))
 
     def case(self, given: Mapping[str, str]) -> Case:
         """The case with canonical values ``given``, the rest by default.

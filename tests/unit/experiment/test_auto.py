@@ -111,6 +111,24 @@ def test_a_knob_that_takes_another_path_through_what_differs_is_measured_too(ben
     )
 
 
+def test_a_case_of_a_file_system_is_tried_where_the_kernels_have_it(bench: Bench) -> None:
+    """All others would be told with each patch: 94 cases that need CONFIG_BLK_DEV_RAM."""
+    known = catalogue(())
+    cases = [Case(workload="getppid", label="a"), *(known["files"].case({"on": on}) for on in ("tmpfs", "ext4"))]
+    old, new = bench.kernel(SOURCE), bench.kernel(SOURCE.replace("a + 7", "a * 9 + 1"))
+
+    def tried(*configs: dict[str, str]) -> int:
+        asked = auto.Asked(
+            cases=cases, usual=(), workloads=known, folders=(), machine=MachineOptions(), cost_s=lambda _: 1.0,
+            left_s=lambda: 60.0,
+        )  # fmt: skip
+        kernels = [replace(kernel, config=config) for kernel, config in zip((old, new), configs, strict=True)]
+        return auto.choose(kernels, (), asked, Quiet())[1].candidates
+
+    has = {"BLK_DEV_RAM": "y", "EXT4_FS": "y"}
+    assert (tried(has, has), tried(has, {}), tried(has, has | {"EXT4_FS": "m"})) == (3, 2, 2)
+
+
 def test_what_no_case_executes_on_one_cpu_may_run_on_several(bench: Bench) -> None:
     """sched_balance_rq() was "executed by no case" with --smp 4 too, by a map made on one CPU."""
     other = SOURCE.replace("weights[a & 7]", "weights[a & 3]")
