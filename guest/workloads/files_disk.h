@@ -4,7 +4,7 @@
 
 #include "../workload.h"
 
-/* An empty file system of this type, mounted at the case's directory; of a new RAM disk, but for tmpfs. */
+/* Mounts an empty file system of this type at the case's directory, of a new RAM disk; tmpfs is there already. */
 int mount_new(struct wl *wl, const char *type);
 
 #endif

@@ -153,7 +153,7 @@ def _lines(workload: Workload, width: int | None) -> list[str]:
     exact = f"{workload.exact_ops} operations per repetition" if workload.exact_ops else "none"
     lines += line(f"Exact mode: {exact}" + (f"; {workload.exact_label}" if workload.exact_label else ""), then="  ")
     for need in workload.needs:
-        what = need.config or need.syscall or need.feature
+        what = need.setting or need.syscall or need.feature
         when = f" with {', '.join(f'{k}={chr(124).join(v)}' for k, v in need.when.items())}" if need.when else ""
         lines += line(f"Needs: {what}" + (f" (since {need.since})" if need.since else "") + when, then="  ")
     return lines

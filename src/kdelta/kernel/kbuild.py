@@ -8,11 +8,11 @@ option of other machines), none is named.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import PurePosixPath
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 Read = Callable[[str], str | None]
 _RULE = re.compile(r"^([\w-]+)-(?:\$\(CONFIG_(\w+)\)|y|objs|m)\s*[+:]?=(.*)$", re.MULTILINE)
@@ -20,6 +20,7 @@ _NAME = re.compile(r"^[A-Za-z0-9_]+$")
 _ENTRY = re.compile(r"^(?:menu)?config\s+([A-Za-z0-9_]+)")
 _PROMPT = re.compile(r"^(?:(?:bool|tristate)\s+[\"']|prompt\b)")
 _OPENS, _CLOSES = re.compile(r"^(?:if|menu|choice)\b"), re.compile(r"^end(?:if|menu|choice)\b")
+_SELECT = re.compile(r"^select\s+([A-Za-z0-9_]+)")
 _SOURCE = re.compile(r"^source\s+[\"']?([^\s\"']+)")
 _HELP = re.compile(r"^(?:help|---help---)$")
 _WORD = re.compile(r"\w+")
@@ -31,32 +32,59 @@ _MOST = 64  # conditions of one option: who has more does not say plainly what i
 
 
 class _Asked(Struct):
-    """An option, or a file, as a Kconfig has it: whether users may set it, and the conditions that it stands under."""
+    """An option, or a file, as a Kconfig has it: whether users may set it, and the conditions that it stands under.
+
+    ``selects`` are the options that it sets with itself.
+    """
 
     prompt: bool
     terms: list[str]
+    selects: list[str] = field(default_factory=list)
 
 
-def missing(read: Read, path: str, config: Mapping[str, str]) -> tuple[str, ...]:
+def missing(read: Read, path: str, config: Mapping[str, str], prefer: Sequence[str] = ()) -> tuple[str, ...]:
     """Options to set so that ``path`` is compiled, those that others need first; () where that is not told plainly.
 
     Args:
         read: the text of a file of the source, None where it has none.
         config: the values of the .config that does not compile it.
+        prefer: options that are taken where several would select what compiles it.
     """
     found = dict[str, None]()
     if path.startswith("arch/") and config.get(_OF_ARCH.get(path.split("/")[1], "")) != "y":
         return ()
     at = PurePosixPath(path).parent
     off = [name for name in _of_makefiles(read, path) if config.get(name) not in ("y", "m")]
-    own = [name for name in off if (asked := _entry(read, at, name)) is not None and asked.prompt]  # select the others
-    plain = all(_add(read, at, name, config, found, _DEEP) for name in own)
+    known = {name: asked for name in off if (asked := _entry(read, at, name)) is not None}
+    own = [name for name, asked in known.items() if asked.prompt]  # these select the others
+    places = dict.fromkeys(own, at) or (_selecting(read, at, frozenset(known), prefer) if known else {})
+    plain = all(_add(read, place, name, config, found, _DEEP) for name, place in places.items())
     return tuple(found) if plain else ()
 
 
-def missing_of(read: Read, paths: Iterable[str], config: Mapping[str, str]) -> tuple[str, ...]:
+def missing_of(
+    read: Read, paths: Iterable[str], config: Mapping[str, str], prefer: Sequence[str] = ()
+) -> tuple[str, ...]:
     """``missing`` of several files."""
-    return tuple(dict.fromkeys(name for path in paths for name in missing(read, path, config)))
+    return tuple(dict.fromkeys(name for path in paths for name in missing(read, path, config, prefer)))
+
+
+def _selecting(read: Read, at: PurePosixPath, names: frozenset[str], prefer: Sequence[str]) -> dict[str, PurePosixPath]:
+    """The options that select ``names``, as EXT4_FS does JBD2, and where: those that are preferred, or the only one.
+
+    It is looked for in the files that the Kconfig of ``at``, or of the nearest directory above it, names.
+    """
+    found: dict[str, PurePosixPath] = {}
+    for folder in (at, *at.parents):
+        file = f"{folder}/Kconfig" if folder.name else "Kconfig"
+        for named in (file, *(one for one in _every(read(file) or "") if one.endswith("/Kconfig"))):
+            options = _every(read(named) or "").items()
+            mine = [one for one, asked in options if asked.prompt and names <= {*asked.selects}]
+            found |= {one: PurePosixPath(named).parent for one in mine if one not in found}
+        if found:
+            break
+    liked = {one: found[one] for one in prefer if one in found}
+    return liked or (found if len(found) == 1 else {})
 
 
 def needed(read: Read, files: Iterable[str], name: str, config: Mapping[str, str]) -> tuple[str, ...]:
@@ -156,6 +184,8 @@ def _every(text: str) -> Mapping[str, _Asked]:
             terms += _terms(line.removeprefix("depends on"))
         elif entry is not None and _PROMPT.match(line):
             entry.prompt = True
+        elif entry is not None and (match := _SELECT.match(line)):
+            entry.selects.append(match[1])
     return found
 
 

@@ -28,6 +28,7 @@ from kdelta.kernel.toolchain import Toolchain
 from kdelta.kernel.worktree import Worktree, encode
 from kdelta.model import Location, Progress
 from kdelta.paths import cache_dir
+from kdelta.spec.workloads import rare_options
 
 FORMAT = 2  # of what is remembered and of build directories: raised when the build's own rules change
 
@@ -117,7 +118,7 @@ def _left_out(applied: Patched, config: str, not_built: Sequence[str], src: Path
     options = kconfig.parse(config)
     found = guards.around(applied.diff.split("\n"), lambda path: _text(applied, path), options)
     parts = (part for part in found.parts if part.partition(" ")[0] not in not_built)
-    builds = kbuild.missing_of(read, not_built, options)
+    builds = kbuild.missing_of(read, not_built, options, rare_options())
     return guards.LeftOut(options=found.options, parts=(*not_built, *parts), builds=builds)
 
 

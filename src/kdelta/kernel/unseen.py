@@ -17,6 +17,7 @@ from kdelta.kernel.guards import LeftOut
 from kdelta.kernel.worktree import Worktree
 from kdelta.model import Kernel
 from kdelta.spec.kernels import BUILT_KINDS, KernelSpec
+from kdelta.spec.workloads import rare_options
 
 _HEAD = "Subject: commits\n\n---\n"
 
@@ -100,7 +101,7 @@ def _of_commits(kernel: Kernel, spec: KernelSpec, commits: Commits) -> Unseen:
     return Unseen(
         options=tuple(dict.fromkeys([*off, *around.options])),
         parts=(*missing, *parts),
-        builds=kbuild.missing_of(commits.read, missing, options) if options else (),
+        builds=kbuild.missing_of(commits.read, missing, options, rare_options()) if options else (),
         defaults=defaults.not_followed(changes, options) if options else (),
         parameters=source.not_given(guards.parameters(changes), spec),
     )

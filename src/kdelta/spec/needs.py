@@ -54,3 +54,9 @@ def with_others(options: Sequence[str], of_workloads: Iterable[Sequence[Need]]) 
             knobs = {name: values[0] for name, values in one.when.items()}
             found |= dict.fromkeys(need.setting for need in needs if need.config and need.holds(knobs))
     return tuple(found)
+
+
+def rare(of_workloads: Iterable[Sequence[Need]]) -> tuple[str, ...]:
+    """The options that are rare, those with the fewest cases first: ``EXT4_FS`` before the disk that all have."""
+    found = [need for needs in of_workloads for need in needs if need.rare]
+    return tuple(need.config for need in sorted(found, key=lambda need: sum(map(len, need.when.values()))))

@@ -16,7 +16,7 @@ from msgspec import Meta, Struct, field
 from kdelta.errors import UserError
 from kdelta.model import Case, Effort, Metric
 from kdelta.paths import shipped
-from kdelta.spec import sources, suites, toml, users
+from kdelta.spec import needs, sources, suites, toml, users
 from kdelta.spec.counted import Counted
 from kdelta.spec.needs import Need
 from kdelta.units import Better
@@ -387,3 +387,8 @@ def catalogue(own: Iterable[Path] = ()) -> dict[str, Workload]:
             if data.setdefault(name, path) != path:
                 raise UserError(f"workload {workload.source_path}: data {name!r} is also {data[name]}: rename it")
     return found
+
+
+def rare_options() -> tuple[str, ...]:
+    """What the shipped workloads need and few kernels have (``needs.rare``)."""
+    return needs.rare(workload.needs for workload in catalogue().values())

@@ -77,3 +77,25 @@ def test_what_an_option_needs_is_told_of_the_file_that_declares_it() -> None:
     files = sorted(name for name in FILES if "Kconfig" in name)
     assert kbuild.needed(FILES.get, files, "EXT4_FS_SECURITY", CONFIG) == ("BLOCK", "EXT4_FS")
     assert kbuild.needed(FILES.get, files, "MII", CONFIG) == kbuild.needed(FILES.get, files, "GONE", CONFIG) == ()
+
+
+SELECTED = {
+    **FILES,
+    "fs/Kconfig": 'if BLOCK\nsource "fs/ext4/Kconfig"\nsource "fs/old/Kconfig"\nsource "fs/jbd2/Kconfig"\nendif\n'
+    "config FS_IOMAP\n\tbool\n",
+    "fs/Makefile": FILES["fs/Makefile"] + "obj-$(CONFIG_JBD2) += jbd2/\nobj-$(CONFIG_FS_IOMAP) += iomap/\n",
+    "fs/jbd2/Kconfig": "config JBD2\n\ttristate\n\tselect CRC32\n",
+    "fs/jbd2/Makefile": "obj-$(CONFIG_JBD2) += jbd2.o\njbd2-objs := commit.o\n",
+    "fs/iomap/Makefile": "obj-$(CONFIG_FS_IOMAP) += iomap.o\niomap-y += iter.o\n",
+    "fs/ext4/Kconfig": FILES["fs/ext4/Kconfig"].replace("JBD2", "JBD2\n\tselect FS_IOMAP if BLOCK"),
+    "fs/old/Kconfig": 'config OLD_FS\n\tbool "Old"\n\tselect FS_IOMAP\n',
+}
+
+
+def test_what_others_select_is_compiled_by_them() -> None:
+    """Of a patch to jbd2 was said that it is not built, and not by what it would be."""
+    assert kbuild.missing(SELECTED.get, "fs/jbd2/commit.c", CONFIG) == ("BLOCK", "EXT4_FS")
+    assert kbuild.missing(SELECTED.get, "fs/iomap/iter.c", CONFIG) == ()  # by which of two is not ours to say
+    assert kbuild.missing(SELECTED.get, "fs/iomap/iter.c", CONFIG, ["EXT4_FS"]) == ("BLOCK", "EXT4_FS")
+    both = ("BLOCK", "OLD_FS", "EXT4_FS")
+    assert kbuild.missing(SELECTED.get, "fs/iomap/iter.c", CONFIG, ["OLD_FS", "EXT4_FS"]) == both

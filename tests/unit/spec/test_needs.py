@@ -33,6 +33,7 @@ def test_a_case_that_few_kernels_can_run_wants_one_that_is_known_to() -> None:
     assert needs.met(mine, {"RAM": "y", "A_FS": "y"})
     assert not needs.met(mine, {"RAM": "y", "A_FS": "m"}) and not needs.met(mine, {})
     assert needs.met(NEEDS[:1], {}) and needs.met((), {})
+    assert needs.rare([NEEDS, ()]) == ("A_FS", "B_FS", "RAM")
 
 
 def test_every_file_system_of_the_catalogue_wants_its_disk() -> None:
