@@ -199,8 +199,8 @@ static enum last_access x86_last_modrm(uint8_t op, unsigned int reg)
 		       : reg < 4		       ? LAST_STORE
 						       : LAST_UNKNOWN;
 	case 0xfe:
-	case 0xff: /* inc, dec */
-		return reg < 2 ? LAST_STORE : LAST_UNKNOWN;
+	case 0xff: /* inc, dec; jmp */
+		return reg < 2 ? LAST_STORE : reg == 4 ? LAST_LOAD : LAST_UNKNOWN;
 	}
 	return LAST_UNKNOWN;
 }
@@ -221,10 +221,11 @@ static enum last_access x86_last_modrm_0f(uint8_t op, unsigned int reg)
 /* Which access is the last thing that the instruction does, in generated code that cannot leave behind it. */
 static enum last_access x86_last(const uint8_t *op, size_t left)
 {
-	if (op[0] >= 0x58 && op[0] <= 0x5f) /* pop */
+	if ((op[0] >= 0x58 && op[0] <= 0x5f) || (op[0] & 0xfe) == 0xc2) /* pop, ret */
 		return LAST_LOAD;
-	if ((op[0] >= 0x50 && op[0] <= 0x57) || op[0] == 0x68 || op[0] == 0x6a || op[0] == 0x9c)
-		return LAST_STORE; /* push, pushf */
+	if ((op[0] >= 0x50 && op[0] <= 0x57) || op[0] == 0x68 || op[0] == 0x6a || op[0] == 0x9c ||
+	    op[0] == 0xe8 || (op[0] == 0xff && left > 1 && (op[1] & 0xf8) == 0xd0))
+		return LAST_STORE; /* push, pushf, call */
 	if (op[0] == 0x0f)
 		return left > 2 && op[2] >> 6 != 3 ? x86_last_modrm_0f(op[1], (op[2] >> 3) & 7)
 						   : LAST_UNKNOWN;
@@ -238,11 +239,7 @@ static bool x86_bare_0f(uint8_t op)
 	       (op >= 0x30 && op <= 0x33) || op == 0xa2;
 }
 
-/*
- * What ends a block and makes no access: jmp to an address that the instruction or a
- * register holds, ports, hlt, cli, sti, and the above. QEMU 7.2 leaves what counts
- * accesses armed behind some of them (interval.c): so nothing is asked of any.
- */
+/* What ends a block and makes no access: jmp to a known address, ports, hlt, cli, sti, the above. */
 static bool x86_bare(const uint8_t *op, size_t left)
 {
 	switch (op[0]) {

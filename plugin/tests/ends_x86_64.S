@@ -59,14 +59,32 @@ hopped_on:
 	movl $0x202, %r11d
 	BEGIN(23)
 	movl $300000, %ebx
-1:	movl $in_user, %ecx
+1:	call ends_late
+	movl $in_user, %ecx
 	.globl ticked_sysret
 ticked_sysret:
 	sysretq
 in_user:
+	pushq $back_again
+	.rept 10
+	incl %eax
+	.endr
+	.globl ticked_return
+ticked_return:
+	ret
+back_again:
 	syscall
 entered:
 	decl %ebx
 	jnz 1b
 	END
 	.endm
+
+	.text
+ends_late:
+	.rept 10
+	incl %eax
+	.endr
+	.globl late_return
+late_return:
+	ret

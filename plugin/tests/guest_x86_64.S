@@ -14,9 +14,9 @@
 
 #include "touched_x86_64.S"
 #include "tasks_x86_64.S"
+#include "ends_x86_64.S"
 #include "boot_x86_64.S"
 #include "faults_x86_64.S"
-#include "ends_x86_64.S"
 
 #ifdef WITH_QUIET
 	call arm		/* translated once */

@@ -234,14 +234,18 @@ def test_ticks_are_charged_to_no_instruction_that_they_follow(run: Callable[[str
 def test_what_follows_the_end_of_a_block_hides_no_execution_of_it(run: Callable[[str], Run]) -> None:
     """An interrupt behind a sysret that ran once in its block hid that of each system call: 0.3 % of getppid."""
     result = run(X86)
-    for ident, symbols in ((22, ("ticked_clock", "ticked_pause", "ticked_hop")), (23, ("ticked_sysret",))):
+    each = 300_000
+    for ident, instructions, stores, loads in (
+        (22, 5, 0, {"ticked_clock": 0, "ticked_pause": 0, "ticked_hop": each}),
+        (23, 29, 2, {"late_return": each, "ticked_sysret": 0, "ticked_return": each}),
+    ):
         ticks = _at(result, ident, "timer_return")[0]
         assert ticks > 20
-        for symbol in symbols:
-            loads = 300_000 if symbol == "ticked_hop" else 0
-            assert _at(result, ident, symbol) == (300_000, loads, 0, 0, 0, 0, 0), symbol
+        assert {symbol: _at(result, ident, symbol) for symbol in loads} == {
+            symbol: (each, own, 0, 0, 0, 0, 0) for symbol, own in loads.items()
+        }
         total = _total(result[0][ident])
-        assert (total[0], total[2]) == (1 + 300_000 * 5 + 7 * ticks, ticks)
+        assert (total[0], total[2]) == (1 + each * instructions + 7 * ticks, each * stores + ticks)
 
 
 def test_several_tasks_are_refused_where_no_switch_was_ever_seen(plugin: Path, tmp_path: Path) -> None:
