@@ -199,8 +199,8 @@ static enum last_access x86_last_modrm(uint8_t op, unsigned int reg)
 		       : reg < 4		       ? LAST_STORE
 						       : LAST_UNKNOWN;
 	case 0xfe:
-	case 0xff: /* inc, dec */
-		return reg < 2 ? LAST_STORE : LAST_UNKNOWN;
+	case 0xff: /* inc, dec; jmp */
+		return reg < 2 ? LAST_STORE : reg == 4 ? LAST_LOAD : LAST_UNKNOWN;
 	}
 	return LAST_UNKNOWN;
 }
@@ -221,22 +221,38 @@ static enum last_access x86_last_modrm_0f(uint8_t op, unsigned int reg)
 /* Which access is the last thing that the instruction does, in generated code that cannot leave behind it. */
 static enum last_access x86_last(const uint8_t *op, size_t left)
 {
-	if (op[0] >= 0x58 && op[0] <= 0x5f) /* pop */
+	if ((op[0] >= 0x58 && op[0] <= 0x5f) || (op[0] & 0xfe) == 0xc2) /* pop, ret */
 		return LAST_LOAD;
-	if ((op[0] >= 0x50 && op[0] <= 0x57) || op[0] == 0x68 || op[0] == 0x6a || op[0] == 0x9c)
-		return LAST_STORE; /* push, pushf */
+	if ((op[0] >= 0x50 && op[0] <= 0x57) || op[0] == 0x68 || op[0] == 0x6a || op[0] == 0x9c ||
+	    op[0] == 0xe8 || (op[0] == 0xff && left > 1 && (op[1] & 0xf8) == 0xd0))
+		return LAST_STORE; /* push, pushf, call */
 	if (op[0] == 0x0f)
 		return left > 2 && op[2] >> 6 != 3 ? x86_last_modrm_0f(op[1], (op[2] >> 3) & 7)
 						   : LAST_UNKNOWN;
 	return left > 1 && op[1] >> 6 != 3 ? x86_last_modrm(op[0], (op[1] >> 3) & 7) : LAST_UNKNOWN;
 }
 
-/* jmp to an address that the instruction or a register holds. */
-static bool x86_bare_jump(const uint8_t *op, size_t left)
+/* Which behind 0x0f make no access: system calls and the returns from them, control registers, MSRs, clocks, cpuid. */
+static bool x86_bare_0f(uint8_t op)
 {
-	if (op[0] == 0xff)
+	return op == 0x05 || op == 0x07 || op == 0x34 || op == 0x35 || (op >= 0x20 && op <= 0x23) ||
+	       (op >= 0x30 && op <= 0x33) || op == 0xa2;
+}
+
+/* What ends a block and makes no access: jmp to a known address, ports, hlt, cli, sti, the above. */
+static bool x86_bare(const uint8_t *op, size_t left)
+{
+	switch (op[0]) {
+	case 0xff:
 		return left > 1 && ((op[1] >> 3) & 7) == 4 && op[1] >> 6 == 3;
-	return op[0] == 0xe9 || op[0] == 0xeb;
+	case 0x0f:
+		return left > 1 && x86_bare_0f(op[1]);
+	case 0xf4:
+	case 0xfa:
+	case 0xfb:
+		return true;
+	}
+	return op[0] == 0xe9 || op[0] == 0xeb || (op[0] & 0xf4) == 0xe4;
 }
 
 /*
@@ -282,7 +298,7 @@ struct decoded decode_x86(const uint8_t *bytes, size_t size, uint64_t pc)
 	d.pair = p.wide && left > 2 && op[0] == 0x0f && op[1] == 0xc7 && ((op[2] >> 3) & 7) == 1;
 	d.tame = !p.lock && x86_tame(op, left);
 	d.last = p.lock ? LAST_UNKNOWN : x86_last(op, left);
-	d.bare = x86_bare_jump(op, left);
+	d.bare = x86_bare(op, left);
 	d.switches = x86_switches(bytes, size);
 	d.halts = op[0] == 0xf4 || (size == 3 && !memcmp(bytes, mwait, sizeof(mwait)));
 	d.saves = x86_saves(bytes, size);

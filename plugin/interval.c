@@ -63,15 +63,23 @@ static bool holds_strays(uint64_t starts, uint64_t loads, uint64_t stores)
 	return less && (more > starts || 2 * less < more || 2 * more < starts);
 }
 
-/* Then it is taken to have completed each time; its own accesses are what the stray ones leave apart. */
-static void drop_strays(struct row *r, uint64_t starts)
+/*
+ * Then it is taken to have completed each time. Of a return, a jump or a call it is known
+ * which access is its own; else that is what the stray ones leave apart.
+ */
+static void drop_strays(struct row *r, const struct insn *insn)
 {
 	int64_t apart = (int64_t)(r->loads - r->stores);
-	int64_t half = (int64_t)(starts + 1) / 2;
-	bool both = apart < half && -apart < half && r->loads >= starts;
+	int64_t half = (int64_t)(r->starts + 1) / 2;
+	bool both = apart < half && -apart < half && r->loads >= r->starts;
+	bool loads = both || apart >= half, stores = both || -apart >= half;
 
-	r->loads = both || apart >= half ? starts : 0;
-	r->stores = both || -apart >= half ? starts : 0;
+	if (insn->last == LAST_LOAD || (insn->last == LAST_STORE && insn->calls)) {
+		loads = insn->last == LAST_LOAD && r->loads >= r->starts;
+		stores = insn->last == LAST_STORE && r->stores >= r->starts;
+	}
+	r->loads = loads ? r->starts : 0;
+	r->stores = stores ? r->starts : 0;
 }
 
 static void fill_accesses(struct row *r, const struct insn *insn, const uint64_t *sum, bool at_end)
@@ -90,7 +98,7 @@ static void fill_accesses(struct row *r, const struct insn *insn, const uint64_t
 		r->stores = 0;
 	}
 	if (at_end && !insn->split && holds_strays(r->starts, r->loads, r->stores))
-		drop_strays(r, r->starts);
+		drop_strays(r, insn);
 	if (at_end) {
 		r->loads_at_end = r->loads;
 		r->stores_at_end = r->stores;

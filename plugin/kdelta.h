@@ -74,7 +74,7 @@ struct decoded {
 	bool no_loads; /* what QEMU loads for it the guest does not (store-exclusive) */
 	bool locked;   /* atomic read-modify-write */
 	bool tame;     /* certain to reach the next instruction, without accesses */
-	bool bare;     /* a jump that makes no access */
+	bool bare;     /* ends a block and makes no access */
 	enum last_access last;
 	bool pair;     /* 16 bytes that QEMU 7.2 accesses in two halves (cmpxchg16b) */
 	bool switches; /* takes the stack pointer of the next task: the kernel's task switch */

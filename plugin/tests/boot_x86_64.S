@@ -14,6 +14,8 @@ gdt:	.quad 0
 	.quad 0x00209a0000000000
 	.quad 0x0000920000000000
 	.quad 0x0000890000000067, 0
+	.quad 0x0000f20000000000	/* user space's, in sysret's order */
+	.quad 0x0020fa0000000000
 gdt_pointer:
 	.word . - gdt - 1
 	.quad gdt
@@ -60,14 +62,14 @@ start32:
 	cld
 	movl $stack_top, %esp
 	/* Level 4 -> 3 -> 2: 512 pages of 2 MiB; one of them through level 1. */
-	movl $(pdpt + 3), pml4
-	movl $(pd + 3), pdpt
+	movl $(pdpt + 7), pml4
+	movl $(pd + 7), pdpt
 	movl $(pdpt + 3), pml4 + 511 * 8	/* the same again at -2 GiB */
 	movl $(pd + 3), pdpt + 510 * 8
 	xorl %ecx, %ecx
 1:	movl %ecx, %eax
 	shll $21, %eax
-	orl $0x83, %eax
+	orl $0x87, %eax
 	movl %eax, pd(, %ecx, 8)
 	incl %ecx
 	cmpl $512, %ecx

@@ -14,6 +14,7 @@
 
 #include "touched_x86_64.S"
 #include "tasks_x86_64.S"
+#include "ends_x86_64.S"
 #include "boot_x86_64.S"
 #include "faults_x86_64.S"
 
@@ -190,26 +191,7 @@ ticked_branch:
 	jnz ticked_top
 	END
 
-	/* 16: ticks where returns, calls and indirect jumps end a block, which QEMU leaves by way of a helper. */
-	movl $returns, %esi
-	movl $hopped, %edi
-	movl $page_end, %ebx
-	movq $cell, %rdx
-	BEGIN(16)
-	movl $300000, %ecx
-ticked_calls:
-	call returns
-	.globl ticked_call
-ticked_call:
-	call *%rsi
-	.globl ticked_jump
-ticked_jump:
-	jmp *%rdi
-hopped:
-	call *%rbx
-	decl %ecx
-	jnz ticked_calls
-	END
+	TICKED_ENDS
 	cli
 
 	/* 10: an access to a device restarts inside QEMU; the guest executes it once. */

@@ -74,6 +74,11 @@ def command(kernel: str, functions: tuple[str, ...], **options: Any) -> int:
     args = Args(**options)
     if not functions and re.fullmatch(r"[a-z_]\w*", kernel) and kernel != "running" and not Path(kernel).exists():
         raise UserError(f"reach takes KERNEL first, as in: kdelta reach debian:6.12 {kernel}")
+    if (program := next((name for name in functions if "/" in name), None)) is not None:
+        raise UserError(
+            f"{program} is no function: reach looks at what the cases execute; for the calls of a program: "
+            f"kdelta trace {kernel} --what syscalls -- {program}"
+        )
     spec = parse_kernel(kernel)
     if spec.is_range or spec.kind == "running":
         raise UserError(f"{kernel}: reach maps one kernel in a guest; name one, as in debian:6.12")

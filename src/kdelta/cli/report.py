@@ -130,10 +130,14 @@ def _printed(store: Any, experiment: str, where: str) -> bytes:
     """What programs printed first in one boot: a guest's own words, so bytes."""
     from kdelta.guest import protocol
 
-    records = protocol.parse(store.stream(experiment, *_place("--printed", where))).records
+    place = _place("--printed", where)
+    records = protocol.parse(store.stream(experiment, *place)).records
     lines = [record.text for record in records if isinstance(record, protocol.Output)]
     if not lines:
-        raise UserError(f"--printed {where}: no program printed anything in that boot of {experiment}")
+        bad = next((run for run in store.boot(experiment, *place).runs if run.state != "ok"), None)
+        why = f"only of what ends well is it kept; there: {bad.state}: {bad.why}" if bad else ""
+        nothing = f"no program printed anything in that boot of {experiment}"
+        raise UserError(f"--printed {where}: {why or nothing}")
     text = "".join(f"{line}\n" for line in lines).encode("utf-8", "replace")
     if len(text) > _KEPT_BYTES:
         say("the first 4 KiB of what a program printed are kept, and the last line here may be cut", err=True)

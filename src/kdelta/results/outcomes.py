@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from threading import Lock
+from threading import Lock, Thread
 
 from msgspec import Struct
 
@@ -71,19 +71,38 @@ class Outcomes:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._known: dict[str, tuple[tuple[int, str], Outcome]] = {}
-        self._lock = Lock()
+        self._lock, self._behind = Lock(), Lock()
 
     def of(self, row: ExperimentRow) -> Outcome:
         """The outcome of one experiment; of a damaged one, or one that was deleted meanwhile, an empty one."""
-        stamp = (row.boots_done, row.status)
-        with self._lock:
-            kept = self._known.get(row.id)
-        if kept is not None and kept[0] == stamp:
-            return kept[1]
+        kept = self._kept(row)
+        if kept is not None:
+            return kept
         found = self._made(row)
         with self._lock:
-            self._known[row.id] = (stamp, found)
+            self._known[row.id] = ((row.boots_done, row.status), found)
         return found
+
+    def known(self, rows: Sequence[ExperimentRow], patience_s: float | None) -> dict[str, Outcome]:
+        """The outcomes of ``rows``, from the first on, as far as ``patience_s`` goes; None waits for all.
+
+        The others are worked out behind, one after another, and are known to who asks later.
+        """
+        if any(self._kept(row) is None for row in rows):
+            thread = Thread(target=self._work_out, args=(tuple(rows),), daemon=True)
+            thread.start()
+            thread.join(patience_s)
+        return {row.id: outcome for row in rows if (outcome := self._kept(row)) is not None}
+
+    def _work_out(self, rows: Sequence[ExperimentRow]) -> None:
+        with self._behind:
+            for row in rows:
+                self.of(row)
+
+    def _kept(self, row: ExperimentRow) -> Outcome | None:
+        with self._lock:
+            kept = self._known.get(row.id)
+        return kept[1] if kept is not None and kept[0] == (row.boots_done, row.status) else None
 
     def _made(self, row: ExperimentRow) -> Outcome:
         try:

@@ -15,6 +15,7 @@ from kdelta.store.store import Store
 
 EXPERIMENTS_PER_PAGE = 40
 HISTORY_SHOWN = 1000
+PATIENCE_S = 2.0  # a reader's, with a filter that needs what each experiment came to: 20 ms of CPU time each
 FILTERS = ("kind", "tag", "text", "kernel", "case", "verdict")
 
 
@@ -32,10 +33,11 @@ class HistoryPages:
         for name, known in (("kernel", kernels), ("case", cases)):
             chosen[name] = lists.picked(known, chosen[name]) or chosen[name]
         found = lists.matching(rows, chosen["kind"], chosen["tag"], chosen["text"], chosen["kernel"])
-        if chosen["case"]:
-            found = [row for row in found if chosen["case"] in self._outcomes.of(row).cases]
-        if chosen["verdict"]:
-            found = [row for row in found if self._outcomes.of(row).has(chosen["verdict"])]
+        unread = 0
+        if chosen["case"] or chosen["verdict"]:
+            outcome = self._outcomes.known(found, None if request.scope.get(page.STATIC) else PATIENCE_S)
+            unread = len(found) - len(outcome)
+            found = [row for row in found if row.id in outcome and _fits(outcome[row.id], chosen)]
         shown = lists.page(found, page.number(request, "page", 1), EXPERIMENTS_PER_PAGE)
         told = {row.id: self._outcomes.of(row) for row in shown.rows}
         return page.draw(
@@ -56,6 +58,7 @@ class HistoryPages:
             ],
             chosen=chosen,
             empty=not rows,
+            unread=unread,
         )
 
     def history(self, request: Request) -> Response:
@@ -145,3 +148,8 @@ def _gone(request: Request, name: str, homes: dict[str, tuple[str, ...]]) -> lis
 def _same(label: str, column: str) -> bool:
     """Whether a label is the one that a database's column holds: a NUL does not fit there."""
     return label == column or label.replace("\0", "\ufffd") == column
+
+
+def _fits(outcome: outcomes.Outcome, chosen: dict[str, str]) -> bool:
+    case, verdict = chosen["case"], chosen["verdict"]
+    return (not case or case in outcome.cases) and (not verdict or outcome.has(verdict))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -104,6 +104,10 @@ def _sqlite(url: URL) -> Engine:
     engine = create_engine(url.set(drivername="sqlite"), connect_args={"timeout": BUSY_TIMEOUT_S}, **pool)
     if is_still:
         event.listen(engine, "do_connect", still.connection)
+    elif path is not None:
+        check = _held_to(path)
+        event.listen(engine, "do_connect", check)
+        event.listen(engine, "checkout", check)
     event.listen(engine, "connect", _sqlite_connect)
     event.listen(engine, "begin", _sqlite_begin)
     return engine
@@ -114,6 +118,28 @@ def _sqlite_connect(connection: sqlite3.Connection, _record: Any) -> None:
     connection.isolation_level = None  # the driver must not begin transactions of its own
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute("PRAGMA synchronous = FULL")
+
+
+def _held_to(path: Path) -> Callable[..., None]:
+    """What is asked before each transaction: an open file can be read and written when its name is gone.
+
+    Also before it is opened once more, which would make an empty one there.
+    """
+    opened: list[tuple[int, int]] = []
+
+    def check(*_asked: object) -> None:
+        try:
+            stat = path.stat()
+        except OSError:
+            found = []
+        else:
+            found = [(stat.st_dev, stat.st_ino)]
+        opened.extend([] if opened else found)
+        if opened != found:
+            how = "another file lies there" if found else "it was moved or deleted"
+            raise HostError(f"store {path}: {how} since it was opened: put it back, or start kdelta again")
+
+    return check
 
 
 def _sqlite_begin(connection: Connection) -> None:

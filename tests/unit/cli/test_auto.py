@@ -65,6 +65,8 @@ def test_reach_refuses_what_is_no_single_kernel_in_a_guest(capsys: pytest.Captur
     for kernel in ("running", "debian:6.1..7.0"):
         assert run(["reach", kernel]) == 1
         assert "reach maps one kernel in a guest" in capsys.readouterr().err
+    assert run(["reach", "debian:6.12", "pipe_write", "--", "/bin/ls"]) == 1
+    assert "kdelta trace debian:6.12 --what syscalls -- /bin/ls" in capsys.readouterr().err
 
 
 def test_a_function_that_the_kernel_has_not_is_answered_with_those_that_hold_its_name_first() -> None:

@@ -9,11 +9,16 @@ import zlib
 import pytest
 
 from kdelta.cli import report
+from kdelta.errors import UserError
+from kdelta.model import BootResult, PlannedBoot, RunResult
 
 
 class Stored:
-    def __init__(self, *lines: str) -> None:
-        self._lines = lines
+    def __init__(self, *lines: str, runs: tuple[RunResult, ...] = ()) -> None:
+        self._lines, self._runs = lines, runs
+
+    def boot(self, _experiment: str, block: int, slot: int) -> BootResult:
+        return BootResult(plan=PlannedBoot(block=block, slot=slot, kernel=0), state="ok", runs=self._runs)
 
     def stream(self, *_: object) -> bytes:
         found = []
@@ -28,3 +33,12 @@ def test_output_that_may_be_cut_is_said_to_be(capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().err == ""
     assert len(report._printed(Stored(*["123"] * 1023, "12"), "last", "0.0")) == 4095
     assert "the last line here may be cut" in capsys.readouterr().err
+
+
+def test_of_a_program_that_failed_it_is_said_why_nothing_is_there() -> None:
+    """It had printed something, and "no program printed anything" was wrong."""
+    failed = RunResult(case=0, state="failed", why="a ended with exit status 3, not 0: no room")
+    with pytest.raises(UserError, match=r"only of what ends well is it kept; there: failed: a ended with .*: no room"):
+        report._printed(Stored(runs=(failed,)), "last", "0.0")
+    with pytest.raises(UserError, match="no program printed anything in that boot of last"):
+        report._printed(Stored(), "last", "0.0")

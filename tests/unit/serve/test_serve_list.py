@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,9 +14,11 @@ from starlette.testclient import TestClient
 
 from kdelta.cli.main import run
 from kdelta.model import CallCount, Case, MachineOptions, RunResult
-from kdelta.results.outcomes import Outcome
+from kdelta.results.outcomes import Outcome, Outcomes
+from kdelta.serve import history_pages
 from kdelta.serve.app import create_app
 from kdelta.serve.guard import Access
+from kdelta.store.rows import ExperimentRow
 from kdelta.store.store import Store
 from unit.serve.serve_store import boot, experiment, fill_sweep
 
@@ -68,6 +71,39 @@ def addresses(page: html.HtmlElement) -> list[str]:
 def test_a_filter_by_verdict_kernel_or_case_is_an_address(client: TestClient, query: str, names: set[str]) -> None:
     found = addresses(main(client, "/experiments" + query))
     assert {one.removeprefix("/experiments/") for one in found if one.startswith("/experiments/")} == names
+
+
+def test_a_filter_of_many_experiments_shows_what_is_known_so_far(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a store of 3,000 the first page by verdict took three minutes."""
+    gate, asked = threading.Event(), []
+    made = Outcomes._made
+
+    def slow(self: Outcomes, row: ExperimentRow) -> Outcome:
+        asked.append(row.id)
+        assert row.id == "new" or gate.wait(60)
+        return made(self, row)
+
+    monkeypatch.setattr(Outcomes, "_made", slow)
+    monkeypatch.setattr(history_pages, "PATIENCE_S", 0.2)
+    with Store(f"sqlite:///{tmp_path / 'kdelta.sqlite'}") as store:
+        for day, name in enumerate(("oldest", "old", "new"), 1):
+            store.create(experiment(name, ("6.12", "7.0"), blocks=SEEDS, created_at=f"2026-05-0{day}T10:00:00+00:00"))
+            for block in range(SEEDS):
+                for slot in (0, 1):
+                    store.save_boot(name, boot(block, slot, cost=1000 - 100 * slot))
+        client = TestClient(create_app(store, Access(), pytest.fail), base_url="http://localhost")
+        for _ in range(2):
+            page = main(client, "/experiments?verdict=improved")
+            assert len(page.findall(".//li")) == 1 and "2 others not yet looked at" in page.text_content()
+        page = main(client, "/experiments?verdict=regressed")
+        assert "No experiment matches so far." in page.text_content()
+        gate.set()
+        monkeypatch.setattr(history_pages, "PATIENCE_S", None)
+        page = main(client, "/experiments?verdict=improved")
+        assert len(page.findall(".//li")) == 3 and "not yet" not in page.text_content()
+    assert sorted(asked) == ["new", "old", "oldest"], "each is worked out once"
 
 
 def test_each_verdict_has_a_chip_and_a_sweep_its_steps(client: TestClient) -> None:

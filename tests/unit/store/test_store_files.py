@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -175,6 +176,29 @@ def test_a_full_disk_is_told_where_a_store_is_only_read(tmp_path: Path) -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         signal.signal(signal.SIGXFSZ, ignored)
+
+
+def test_a_store_that_is_moved_or_replaced_meanwhile_is_told(tmp_path: Path) -> None:
+    """Boots went into a file without a name, and kdelta serve showed what had been replaced."""
+    path, aside = tmp_path / "store.sqlite", tmp_path / "aside.sqlite"
+    with Store(sqlite_url(path)) as store:
+        store.create(experiment(blocks=2))
+        store.save_boot("first", boot(0, 0))
+        path.rename(aside)
+        gone = r"store\.sqlite: it was moved or deleted since it was opened: put it back"
+        with pytest.raises(HostError, match=gone):
+            store.save_boot("first", boot(1, 0))
+        with pytest.raises(HostError, match=gone):
+            store.experiments()
+        assert not path.exists(), "an empty one would hide that"
+        shutil.copy(aside, path)
+        with pytest.raises(HostError, match="another file lies there since it was opened"):
+            store.experiments()
+        path.unlink()
+        aside.rename(path)
+        store.save_boot("first", boot(1, 0))
+    with Store(sqlite_url(path)) as store:
+        assert store.done("first") == {(0, 0), (1, 0)}
 
 
 def test_a_killed_process_leaves_whole_boots_only(tmp_path: Path) -> None:
