@@ -68,6 +68,16 @@ class Touched(Struct, frozen=True, kw_only=True):
         return tuple(name for name in self.locks if _may_be_mutex(name.split("_")))
 
 
+def is_comment(text: str) -> bool:
+    """Whether a line of code, without a diff's sign, is one of a comment."""
+    return _COMMENT.match(text) is not None
+
+
+def locks_of(text: str) -> Iterator[str]:
+    """The functions of locks that a line of code calls, without a diff's sign."""
+    return (name for name in _calls(text) if _is_lock(name, frozenset(name.split("_"))))
+
+
 def _changed(lines: Iterable[str]) -> Iterator[str]:
     """The lines of code that a diff adds or takes out, without their sign."""
     code = False
