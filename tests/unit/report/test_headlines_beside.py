@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from kdelta.model import Case, Remark
+from kdelta.model import Case, Looked, Remark
 from kdelta.model.experiment import SHARED, UNLIKE
 from kdelta.report import terminal
 from kdelta.report.headline import of_cells, of_sweeps
@@ -60,6 +60,10 @@ def test_that_one_cpu_shows_nothing_of_what_a_patch_shares_is_part_of_the_answer
     for quiet in (replace(one, machine=replace(one.machine, smp=4)), replace(one, cases=())):
         view = build(replace(result, experiment=quiet), detail)
         assert "between CPUs" not in view.headline.text
+    shifted = replace(notes, looked=Looked(functions=9, differ=0, candidates=0, shifted=True, elsewhere=("foo",)))
+    view = build(replace(result, experiment=replace(one, cases=(), annotations=shifted), results=()), detail)
+    assert "at other addresses" in view.headline.text
+    assert view.headline.text.endswith("looked at: kdelta compare BASELINE PATCHED --smp 8 --case CASE does.")
 
 
 def test_of_as_many_cases_the_larger_hidden_change_is_told() -> None:
