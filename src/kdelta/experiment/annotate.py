@@ -132,16 +132,27 @@ def _of_waits(experiment: Experiment) -> list[Remark]:
 
 
 def _of_sharing(experiment: Experiment) -> list[Remark]:
-    """That a patch is about what CPUs share, where one CPU is counted: nothing moves between CPUs there."""
-    if experiment.mode != "exact" or experiment.machine.smp > 1:
+    """That a patch is about what CPUs share, where one CPU is counted: nothing moves between CPUs there.
+
+    On several, that it tries locks: one that is tried and found taken enters no slow path, which is what is counted.
+    """
+    if experiment.mode != "exact":
         return []
     try:
         texts = changed.texts([parse_kernel(one.spec.partition("#")[0]) for one in experiment.kernels])
     except (KdeltaError, OSError):  # a tree that moved on
         return []
     names = tuple(dict.fromkeys(name for lines in texts for name in sharing.names(lines)))
+    if experiment.machine.smp > 1:
+        tried = [name for name in names if "trylock" in name.split("_")]
+        told = f"changed lines try locks ({_few(tried)}): one that is tried and found taken is in no count of waits"
+        return [Remark("tried-locks", told)] if tried else []
+    return [Remark(SHARED, _few(names))] if names else []
+
+
+def _few(names: Sequence[str]) -> str:
     more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
-    return [Remark(SHARED, f"{', '.join(names[:_NAMES])}{more}")] if names else []
+    return f"{', '.join(names[:_NAMES])}{more}"
 
 
 def _diff(kernel: Kernel) -> list[str]:

@@ -18,7 +18,7 @@ from kdelta.experiment.selftests import Gate
 from kdelta.kernel import banner, changed, guards, source
 from kdelta.kernel.products import Built
 from kdelta.model import Annotations, Location, Looked, Quiet, Remark, Unreached, plans
-from kdelta.model.experiment import SHARED, UNLIKE
+from kdelta.model.experiment import UNLIKE
 from kdelta.report import looked as sentences
 from kdelta.spec.kernels import KernelSpec
 from kdelta.store.store import Store
@@ -362,24 +362,3 @@ def test_a_new_system_call_that_no_case_makes_is_told_with_what_measures_it() ->
     assert "not called in the cases measured: __x64_sys_pidtotal (new). A program of yours may make" in text
     other = " ".join(sentences.sentences(replace(looked, untouched=("helper (new)",))))
     assert "helper (new)." in other and "program of yours" not in other
-
-
-def test_that_a_patch_is_about_what_cpus_share_is_told_where_one_was_counted(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A counter that all CPUs write in open(2) was "as many instructions", without a word of several CPUs."""
-    text = (
-        "+++ b/fs/open.c\n+static atomic_t a;\n+static atomic_t b;\n+	atomic_inc(&a);\n+	atomic_inc_return(&b);\n"
-    )
-    monkeypatch.setattr(changed, "texts", lambda _: [text.split("\n")])
-    monkeypatch.setattr(source, "remembered", lambda *_: None)
-    timed = built(store, monkeypatch, in_steps=False)
-    several = replace(timed, id="several", mode="exact", annotations=Annotations())
-    one = replace(several, id="one")
-    several = replace(several, machine=replace(several.machine, smp=4))
-    found = {}
-    for each in (timed, several, one):
-        store.create(each) if each is not timed else None
-        notes = annotate.note_code(store, each, Quiet()).annotations.notes
-        found[each.id] = [note.text for note in notes if note.code == SHARED]
-    assert found == {timed.id: [], "several": [], "one": ["a, b, atomic_inc and 1 more"]}
