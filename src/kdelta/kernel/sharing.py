@@ -28,14 +28,12 @@ _NAMES = re.compile(rf"\b(?:(?:{_ATOMIC}|{_PER_CPU}|{_ORDER})(?=\s*\()|(?:{_LINE
 _FILE = re.compile(r"\+\+\+ (?:b/)?(\S+)")
 _HUNK = re.compile(r"@@ [^@]* @@ ?(.*)")
 _STRUCT = re.compile(r"(?:typedef\s+)?((?:struct|union)\s+\w+)\s*\{")
-_MEMBER = re.compile(r"\s+[\w\s*]*\w[^()=]*;")
-_KIND = r"(?:__\w+\s+)*(?:static\s+)?(?:__\w+\s+)*(?:volatile\s+)?"
-_DEFINED = re.compile(  # at the begin of a line: neither constant nor a declaration, a function or a label
-    rf"{_KIND}(?!struct\s+\w+\s*;|(?:extern|typedef|const|return|goto|else|static)\b)"
-    r"(?:(?:struct|union|enum|unsigned|signed|long)\s+)*[a-z_]\w*[\s*]+(?!const\b)(\w+)\s*"
-    r"(?:(?:\[[^\]]*\]|,|\*|_\w+(?:\([^)]*\))?|\w+)\s*)*(?:=.*)?;"
-)
-_MADE = re.compile(rf"{_KIND}DEFINE_(?:RAW_SPINLOCK|SPINLOCK|RWLOCK|MUTEX|SEQLOCK|SEQCOUNT|IDA|IDR|XARRAY\w*)\((\w+)")
+_ATTRIBUTE = re.compile(r"\b_\w+\([^()]*\)")
+_TOKEN = re.compile(r"\w+|\S")
+_NO_VARIABLE = frozenset({"extern", "typedef", "return", "goto", "else", "case", "default"})
+_TAGS = frozenset({"struct", "union", "enum"})
+_MADE = re.compile(r"\bDEFINE_(?:RAW_SPINLOCK|SPINLOCK|RWLOCK|MUTEX|SEQLOCK|SEQCOUNT|IDA|IDR|XARRAY\w*)\((\w+)")
+_WORDS = re.compile(r"[\w\s]*")
 _SETTLED = re.compile(r"\b(?:__initdata|__initconst|__ro_after_init)\b")  # nobody writes it while tasks run
 _READS = frozenset({"rcu", "srcu", "lockdep", "lockable"})  # their readers write no line of others'
 
@@ -70,13 +68,35 @@ def _changed(lines: Iterable[str]) -> Iterator[_Line]:
                 yield _Line(line[0], text, struct)
 
 
+def _is_member(text: str) -> bool:
+    return text[:1].isspace() and text.rstrip().endswith(";") and not {"(", "="} & {*text}
+
+
+def _variable(text: str) -> str:
+    """The first variable that a line at the begin of a line of C defines; "" of constants, functions, declarations."""
+    head, equals, _ = text.partition("=")
+    if not equals and not head.rstrip().endswith(";"):
+        return ""
+    tokens = _TOKEN.findall(_ATTRIBUTE.sub("", head).rstrip("; \t"))
+    tokens = [one for one in tokens if not one.startswith("__") and one not in ("static", "volatile")]
+    until = next((at for at, one in enumerate(tokens) if not (one[0].isalpha() or one[0] in "_*")), len(tokens))
+    *kind, name = tokens[:until] or [""]
+    types = [one for one in kind if one not in ("*", "const")]
+    fixed = "const" in kind and (kind[-1] == "const" or "*" not in kind)
+    if tokens[until : until + 1] not in ([], [","], ["["]) or fixed or _NO_VARIABLE.intersection(tokens):
+        return ""
+    return name if len(types) > (1 if _TAGS.intersection(types) else 0) and name != "*" else ""
+
+
 def _thing(line: _Line) -> str:
     """The struct or the variable that a line defines a part of; "" of another line."""
     if line.struct:
-        return line.struct if _MEMBER.match(line.text) else ""
+        return line.struct if _is_member(line.text) else ""
     text = line.text.lstrip() if line.text.lstrip().startswith("static ") else line.text  # of a function, too
-    match = _MADE.match(text) or _DEFINED.match(text)
-    return match[1] if match and not _SETTLED.search(line.text) else ""
+    if _SETTLED.search(text) or text[:1].isspace():
+        return ""
+    match = _MADE.search(text)
+    return match[1] if match and _WORDS.fullmatch(text, 0, match.start()) else _variable(text)
 
 
 def _calls(text: str) -> Iterator[str]:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from kdelta.kernel import sharing
@@ -49,3 +51,31 @@ def test_a_member_of_a_struct_moves_what_lies_beside_it() -> None:
     assert names(" };", "+static inline void f(void)", "+\tint a;", heading="struct foo {") == ()
     assert names("+\t.poll = foo_poll,", heading="static const struct file_operations foo = {") == ()
     assert names("+\tspinlock_t lock;", heading="struct foo {", path="Documentation/foo.rst") == ()
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "b",
+        "b ",
+        "__a ",
+        "static ",
+        "a, ",
+        "* ",
+        "[",
+        "_a(",
+        "atomic_",
+        "DEFINE_IDA(",
+        "cmpxchg_",
+        "(",
+        " ",
+        "__cacheline_",
+    ],
+)
+def test_a_line_without_end_is_read_at_once(piece: str) -> None:
+    """Words that may be one or several took 2.5 s of a name with twenty letters."""
+    began = time.process_time()
+    for line in (f"+static int a {piece * 4_000}(", f"+\t{piece * 4_000}", f"+{piece * 4_000} = 1"):
+        names(line)
+        names(line, heading="struct foo {")
+    assert time.process_time() - began < 2
