@@ -26,6 +26,9 @@ _LINES = r"_{2,4}cacheline_\w+|CACHELINE_PADDING|SLAB_HWCACHE_ALIGN|__read_mostl
 _ORDER = r"(?:READ|WRITE)_ONCE|data_race|smp_(?!processor_id|call)\w+"
 _NAMES = re.compile(rf"\b(?:(?:{_ATOMIC}|{_PER_CPU}|{_ORDER})(?=\s*\()|(?:{_LINES})\b)")
 _FILE = re.compile(r"\+\+\+ (?:b/)?(\S+)")
+_OF_LOCKS = re.compile(
+    r"kernel/locking/|lib/(?:lockref|percpu_counter|percpu-refcount|llist)\.c$"
+)  # all that they hold
 _HUNK = re.compile(r"@@ [^@]* @@ ?(.*)")
 _STRUCT = re.compile(r"(?:typedef\s+)?((?:struct|union)\s+\w+)\s*\{")
 _ATTRIBUTE = re.compile(r"\b_\w+\([^()]*\)")
@@ -41,6 +44,7 @@ _READS = frozenset({"rcu", "srcu", "lockdep", "lockable"})  # their readers writ
 class _Line(Struct, frozen=True):
     """A changed line of C, with its sign apart; ``struct``: within the definition of which it stands."""
 
+    path: str
     sign: str
     text: str
     struct: str
@@ -52,11 +56,11 @@ class _Line(Struct, frozen=True):
 
 
 def _changed(lines: Iterable[str]) -> Iterator[_Line]:
-    code, struct = False, ""
+    path, code, struct = "", False, ""
     for line in lines:
         text = line[1:]
         if match := _FILE.match(line):
-            code, struct = match[1].endswith((".c", ".h")), ""
+            path, code, struct = match[1], match[1].endswith((".c", ".h")), ""
         elif match := _HUNK.match(line):
             struct = opened[1] if (opened := _STRUCT.match(match[1])) else ""
         elif code and line[:1] in (" ", "+", "-") and not line.startswith("--- "):
@@ -65,7 +69,7 @@ def _changed(lines: Iterable[str]) -> Iterator[_Line]:
             elif text[:1] not in ("", " ", "\t", "#"):
                 struct = ""
             if line[0] != " " and not touches.is_comment(text):
-                yield _Line(line[0], text, struct)
+                yield _Line(path, line[0], text, struct)
 
 
 def _is_member(text: str) -> bool:
@@ -105,7 +109,7 @@ def _calls(text: str) -> Iterator[str]:
 
 
 def names(lines: Iterable[str]) -> tuple[str, ...]:
-    """Names of what CPUs share on changed lines of a unified diff: the variables and structs, then what is called.
+    """Names of what CPUs share on changed lines of a unified diff: variables, structs, files of locks; what is called.
 
     A line that only moves counts: that is how a lock's scope shrinks. A variable that has another value does not.
     """
@@ -113,8 +117,14 @@ def names(lines: Iterable[str]) -> tuple[str, ...]:
     found = tuple(_changed(lines))
     heads = {sign: {one.head for one in found if one.sign == sign} for sign in "+-"}
     for line in found:
-        thing = _thing(line)
-        if thing and not line.struct and "=" in line.text and all(line.head in each for each in heads.values()):
+        thing = line.path if _OF_LOCKS.match(line.path) and line.text.strip() else _thing(line)
+        if (
+            thing
+            and thing != line.path
+            and not line.struct
+            and "=" in line.text
+            and all(line.head in each for each in heads.values())
+        ):
             continue
         things |= dict.fromkeys([thing] if thing else [])
         calls |= dict.fromkeys(_calls(line.text))

@@ -53,6 +53,15 @@ def test_a_member_of_a_struct_moves_what_lies_beside_it() -> None:
     assert names("+\tspinlock_t lock;", heading="struct foo {", path="Documentation/foo.rst") == ()
 
 
+def test_code_of_locks_themselves_is_named_by_its_file() -> None:
+    """``#if USE_CMPXCHG_LOCKREF`` to ``#if 0`` calls nothing, and has each lockref take its lock."""
+    assert names("-#if USE_CMPXCHG_LOCKREF", "+#if 0", path="lib/lockref.c") == ("lib/lockref.c",)
+    assert names("-\tint loops = 1;", "+\tint loops = 9;", path="kernel/locking/qspinlock.c") == (
+        "kernel/locking/qspinlock.c",
+    )
+    assert names("+", "+ * a comment", path="lib/lockref.c") == ()
+
+
 @pytest.mark.parametrize(
     "piece",
     [
