@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from kdelta.model import CellResult, State, Warn, Word
 from kdelta.spec.recipes import Claim, Recipe, in_time, published_percent, unchanged
-from kdelta.units import Better
+from kdelta.units import Better, counted
 
 Call = Literal["reproduced", "same direction", "not reproduced", "opposite", "not measurable here"]
 CALLS: tuple[Call, ...] = ("reproduced", "same direction", "not reproduced", "opposite", "not measurable here")
@@ -268,4 +268,4 @@ def _word(claim: Claim, cost: float) -> str:
 def summary(answers: tuple[Answer, ...]) -> str:
     """One line: how many claims, and how many of each answer."""
     counts = [(sum(answer.call == call for answer in answers), call) for call in CALLS]
-    return f"{len(answers)} claims: " + ", ".join(f"{count} {call}" for count, call in counts if count)
+    return f"{counted(len(answers), 'claim')}: " + ", ".join(f"{count} {call}" for count, call in counts if count)

@@ -279,7 +279,11 @@ HERE = Setting(mode="exact", cores=2, accel="tcg")
         (SLOWER + "cores = 24\n", HERE, "needs 24 cores: --exact --smp 24 counts"),
         (SLOWER + "cores = 24\n", replace(HERE, smp=8), ""),
         (SLOWER + "cores = 24\n", replace(HERE, arch="arm64"), "needs 24 cores; this machine has 2"),
-        (SLOWER + "cores = 24\n", replace(HERE, mode="timed", smp=8), "needs 24 cores; this machine has 2"),
+        (
+            SLOWER + "cores = 24\n",
+            replace(HERE, mode="timed", smp=8),
+            "needs 24 cores; this machine has 2: --exact --smp 24 counts",
+        ),
         (SLOWER + "cores = 2\n", replace(HERE, mode="timed"), "needs 2 cores under KVM"),
         (SLOWER + "cores = 2\n", Setting(mode="timed", cores=2, accel="kvm"), ""),
         (SLOWER + "cores = 2\n", Setting(mode="exact", cores=2, accel="kvm", arch="arm64"), "add --timed"),
@@ -343,3 +347,4 @@ def test_the_summary_counts_each_answer() -> None:
         for call in ("reproduced", "reproduced", "opposite")
     )
     assert claims.summary(answers) == "3 claims: 2 reproduced, 1 opposite"
+    assert claims.summary(answers[2:]) == "1 claim: 1 opposite"
