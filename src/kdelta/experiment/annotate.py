@@ -28,6 +28,7 @@ _VERSION = re.compile(r"\d+\.\d+(\.\d+)?")
 _MOVED = "the machine code is identical, data or addresses are not"  # of the data nothing is known
 _BESIDE = "machine code and data are identical; names of files, line numbers or addresses are not"
 _OPTIONS, _TIMES, _NAMES = 5, 3, 3  # of a config, of a patch, in a line
+_MANY_WAIT = "most cases have one (kdelta compare --case pipe:readers=8,pattern=herd has eight)"
 _BUILD_NOTES = 12  # of all kernels; the logs have the rest
 
 
@@ -135,6 +136,7 @@ def _of_sharing(experiment: Experiment) -> list[Remark]:
     """That a patch is about what CPUs share, where one CPU is counted: nothing moves between CPUs there.
 
     On several, that it tries locks: one that is tried and found taken enters no slow path, which is what is counted.
+    That it is about how many are woken: most cases have one that waits.
     """
     if experiment.mode != "exact":
         return []
@@ -143,6 +145,12 @@ def _of_sharing(experiment: Experiment) -> list[Remark]:
     except (KdeltaError, OSError):  # a tree that moved on
         return []
     names = tuple(dict.fromkeys(name for lines in texts for name in sharing.names(lines)))
+    woken = tuple(dict.fromkeys(name for lines in texts for name in touches.woken(lines)))
+    told = f"changed lines are about how many that wait are woken ({_few(woken)}), which shows where several wait"
+    return [*_of_locks(experiment, names), *([Remark("woken", f"{told}: {_MANY_WAIT}")] if woken else [])]
+
+
+def _of_locks(experiment: Experiment, names: Sequence[str]) -> list[Remark]:
     if experiment.machine.smp > 1:
         tried = [name for name in names if "trylock" in name.split("_")]
         told = f"changed lines try locks ({_few(tried)}): one that is tried and found taken is in no count of waits"

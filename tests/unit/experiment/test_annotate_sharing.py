@@ -61,3 +61,17 @@ def test_that_a_patch_tries_locks_is_told_where_waits_are_counted(
         found[cpus] = [note.text for note in notes if note.code == "tried-locks"]
     told = "changed lines try locks (spin_trylock): one that is tried and found taken is in no count of waits"
     assert found == {1: [], 4: [told]}
+
+
+def test_that_a_patch_wakes_more_is_told_as_most_cases_have_one_that_waits(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All readers of a pipe woken instead of one: "as many instructions" of a pipe that has one reader."""
+    text = "+++ b/fs/pipe.c\n-	wake_up(&pipe->rd_wait);\n+	wake_up_all(&pipe->rd_wait);\n"
+    monkeypatch.setattr(changed, "texts", lambda _: [text.split("\n")])
+    monkeypatch.setattr(source, "remembered", lambda *_: None)
+    made = replace(built(store, monkeypatch, in_steps=False), id="exact", mode="exact", annotations=Annotations())
+    store.create(made)
+    notes = annotate.note_code(store, made, Quiet()).annotations.notes
+    (told,) = [note.text for note in notes if note.code == "woken"]
+    assert told.startswith("changed lines are about how many that wait are woken (wake_up_all), which shows where")
