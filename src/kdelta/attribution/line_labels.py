@@ -17,6 +17,7 @@ from statistics import median
 from msgspec.structs import replace
 
 from kdelta.attribution import because
+from kdelta.attribution.exact import MOVED_LEAST
 from kdelta.model import Profile
 
 _RENAMED = (  # fields, with the commit
@@ -25,6 +26,9 @@ _RENAMED = (  # fields, with the commit
 )
 _OFFSET = re.compile(r"\+0x[0-9a-f]+$")
 _KMALLOC = re.compile(r"((kmalloc(?:-[a-z]+(?:-\d\d)?)?)-\d+[kM]?)(\+0x[0-9a-f]+)$")  # cache, its kind, offset
+_ALLOCATOR = re.compile(
+    r"(?:__)?k[a-z]{0,3}(?:alloc|free)|kmem_cache_|\w*_slab(?:\b|_)|__(?:refill|pcs)_|memset|\w*_object\b"
+)
 _GONE = 0.05  # of how often it moves on the other side
 _HARDLY = 0.5  # of how often it moves on the other side: a name that may have gone into another
 _STILL = 0.1  # of that: it moves there, by another line's name
@@ -59,15 +63,15 @@ def _caches(profiles: Sequence[Profile]) -> dict[str, _Cache]:
             if match := _KMALLOC.match(line.name):
                 cache = found.setdefault(match[1], _Cache(match[2]))
                 cache.level += line.transfers / profile.ops / len(profiles)
-                cache.movers |= {name for name in line.by if not name.startswith("[")}
+                cache.movers |= {name for name in line.by if not (name[0] == "[" or _ALLOCATOR.match(name))}
     return found
 
 
 def resized(before: Sequence[Profile], after: Sequence[Profile]) -> dict[str, str]:
     """Caches of kmalloc from which objects went, each with the one of its kind to which they went.
 
-    There the lines of the one no longer move, those of the other do now, and one function at least moves both; where
-    several would do, nobody knows which.
+    There the lines of the one no longer move, those of the other do now, and one function at least moves both, which is
+    none of the allocator's; where several would do, nobody knows which.
     """
     old, new = _caches(before), _caches(after)
     went, came = _left(old, new), _left(new, old)
@@ -84,7 +88,7 @@ def resized(before: Sequence[Profile], after: Sequence[Profile]) -> dict[str, st
 def _left(side: Mapping[str, _Cache], other: Mapping[str, _Cache]) -> list[str]:
     """Caches of which hardly a line moves on the other side."""
     levels = {name: other[name].level if name in other else 0.0 for name in side}
-    return [name for name in side if side[name].level and levels[name] < _GONE * side[name].level]
+    return [name for name in side if side[name].level >= MOVED_LEAST and levels[name] < _GONE * side[name].level]
 
 
 def _moved_to(profile: Profile, caches: Mapping[str, str]) -> Profile:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from kdelta.attribution import line_labels
 from kdelta.attribution.because import moved_per_op
 from kdelta.model import MovedLine, Profile, Waited
@@ -89,6 +91,11 @@ def test_of_caches_that_others_move_or_that_are_several_nobody_knows_which_is_wh
         {"kmalloc-128+0x0": (100, "eventfd_write"), "kmalloc-64+0x0": (50, "eventfd_write")},  # it still moves
     ):
         assert line_labels.resized([before], [_moving(lines)]) == {}
+    by_all = "__kmalloc_noprof (memset_orig)"  # it moves the memory of whatever is allocated
+    zeroed = _moving({"kmalloc-64+0x0": (100, by_all)}), _moving({"kmalloc-128+0x0": (100, by_all)})
+    assert line_labels.resized([zeroed[0]], [zeroed[1]]) == {}
+    seldom = [replace(one, ops=10_000) for one in (before, _moving({"kmalloc-128+0x0": (100, "eventfd_write")}))]
+    assert line_labels.resized([seldom[0]], [seldom[1]]) == {}, "chance moves as much"
 
 
 def test_a_name_that_stays_is_left_alone() -> None:
