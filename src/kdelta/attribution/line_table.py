@@ -212,7 +212,7 @@ def waits(
     for row, function, site, caller in zip(moves.entries.tolist(), entered, sites, whose, strict=True):
         _entry, at, call, times = row
         lock = locks.get(call, "")
-        if at == call and not callers.releases(function):
+        if at == call and callers.takes(function):
             taken[caller, lock] += times
         if _is_wait(function, site):
             told = f"{site} failed" if site.startswith(callers.LOCKREF) else function
