@@ -246,6 +246,19 @@ def test_functions_that_act_for_their_callers_are_known_by_name(function: str, a
     assert (callers.acts_for_caller(function), callers.waits(function)) == (acts, waits)
 
 
+def test_the_lock_of_a_runqueue_is_one_though_each_cpu_has_its_own() -> None:
+    """ "?" was found taken where a task is woken on another CPU."""
+    entries = [(LOCK, EXIT, EXIT, 10), (SLOW, LOCK, EXIT, 3)]
+    own = _row(BASE, LOCK, 0, 5, EXIT)
+    (wait,) = line_table.waits(_moves([own], {}, entries=entries), Functions(), Variables())
+    assert (wait.lock, wait.times, wait.taken) == ("per-CPU runqueues", 3, 10)
+    other = _row(LINE, LOCK, 0, 1, EXIT)
+    (wait,) = line_table.waits(_moves([own, other], {LINE: 1}, entries=entries), Functions(), Variables())
+    assert wait.lock == "tasklist_lock"
+    nodes = "per-CPU qnodes", "per-CPU osq_node", "per-CPU mcs_nodes"
+    assert all(map(line_table._NODES.match, nodes)) and not line_table._NODES.match("per-CPU runqueues.__lock")
+
+
 def test_a_list_in_the_line_of_its_lock_takes_no_lock() -> None:
     """fcntl(2) takes the lock of a file's locks twice, and adds to their list beside it: "of 3.00" times."""
     rows = [_row(LINE, LOCK, 0, 6, EXIT), _row(LINE, LIST, 0, 6, EXIT + 8)]
