@@ -31,6 +31,7 @@ _WAITS = re.compile(
     r"|rt_mutex_slowlock\w*)$"
 )
 _RELEASES = re.compile(r"unlock|^_*up(?:$|_)|_up_")
+_NO_LOCKS = re.compile(r"^(?:(?:__)?list_|_*rb_|_*mem(?:cpy|set|move)|_*(?:clear|copy)_page|rep_|errseq_|try_cmpxchg)")
 LOCKREF = "lockref_"
 
 
@@ -60,9 +61,9 @@ def waits(function: str) -> bool:
     return _WAITS.match(function) is not None
 
 
-def releases(function: str) -> bool:
-    """Whether a function gives a lock back."""
-    return _RELEASES.search(function) is not None
+def takes(function: str) -> bool:
+    """Whether a function that acts for its callers may take a lock: it gives none back, and is of no list or copy."""
+    return _RELEASES.search(function) is None and _NO_LOCKS.match(function) is None
 
 
 def ranges(table: Table) -> Iterable[tuple[int, int]]:

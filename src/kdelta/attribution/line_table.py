@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 
@@ -24,6 +25,8 @@ _ALSO = 2  # variables that are named beside the one that moved a line most
 _OTHER_NAMES = 8  # of what lies in a line, that moved it
 _FUNCTIONS_OF_A_LINE = 6
 _WAITS_KEPT = 48
+_PER_CPU = "per-CPU "
+_NODES = re.compile(r"per-CPU (?:q|osq_|mcs_)node")  # kernel/locking/qspinlock.c, osq_lock.c
 _LOCKREF_TAKES = "_raw_spin_lock"  # lib/lockref.c
 
 
@@ -167,12 +170,17 @@ def table(
 
 
 def _lock_of(moves: Moves, places: Places) -> dict[int, str]:
-    """By call of a function that acts for its caller: the name of the line that it moved most."""
+    """By call of a function that acts for its caller: the name of the line that it moved most.
+
+    What each CPU has of its own is a lock where nothing else moved (a runqueue's), but for the nodes that wait in line.
+    """
     found: defaultdict[int, Counter[str]] = defaultdict(Counter)
+    own: defaultdict[int, Counter[str]] = defaultdict(Counter)
     for address, _pc, caller, _cpus, reads, writes in moves.transfers.tolist():
-        if caller and (name := places.at(address).name) and not name.startswith("per-CPU"):
-            found[caller][name] += reads + writes
-    return {caller: _most(names, 1)[0] for caller, names in found.items()}
+        name = places.at(address).name if caller else ""
+        if name and not _NODES.match(name):
+            (own if name.startswith(_PER_CPU) else found)[caller][name] += reads + writes
+    return {caller: _most(names, 1)[0] for caller, names in (*own.items(), *found.items())}
 
 
 def _is_wait(function: str, site: str) -> bool:
@@ -212,7 +220,7 @@ def waits(
     for row, function, site, caller in zip(moves.entries.tolist(), entered, sites, whose, strict=True):
         _entry, at, call, times = row
         lock = locks.get(call, "")
-        if at == call and not callers.releases(function):
+        if at == call and callers.takes(function):
             taken[caller, lock] += times
         if _is_wait(function, site):
             told = f"{site} failed" if site.startswith(callers.LOCKREF) else function

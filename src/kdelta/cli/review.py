@@ -100,7 +100,6 @@ def command(
 ) -> int:  # fmt: skip
     """Review a series: build it, count what it changed, say what was looked at and what was not."""
     from kdelta.cli import _series
-    from kdelta.report import claims
 
     if send and reply is None:
         raise UserError("--send sends what --reply FILE writes: give both")
@@ -118,7 +117,7 @@ def command(
     except UserError as error:
         raise UserError(str(error).replace(found.kept or series, series)) from None
     checks = _checks(begun[0], found, budget, options["quiet"]) if begun and not no_beside else ()
-    below = (*(one.text for one in checks), *((claims.quoted(found.cover.claims),) if found.cover.claims else ()))
+    below = (*(one.text for one in checks), *_claimed(found, begun))
     known = {leak for one in begun[0].annotations.beside for leak in one.leaks} if begun else set()
     _show_below(checks, below, options, known)
     if reply is not None and begun:
@@ -168,6 +167,21 @@ def _checks(experiment: Experiment, found: Series, budget: Budget, quiet: bool) 
 
     with _session.opened(quiet) as session:
         return _beside.checks(session, session.store.experiment(experiment.id), found.touched, budget)
+
+
+def _claimed(found: Series, begun: Sequence[Experiment]) -> tuple[str, ...]:
+    """The figures that the series gives itself, beside what was measured."""
+    from kdelta.cli import _show
+    from kdelta.report import claims
+    from kdelta.store.store import Store
+
+    if not found.cover.claims:
+        return ()
+    if not begun:
+        return (claims.quoted(found.cover.claims),)
+    with Store() as store:
+        _, view = _show.view_of(store, begun[0].id)
+    return (claims.quoted(found.cover.claims, view.headline.tallies, begun[0].mode == "exact"),)
 
 
 def _show_below(checks: Sequence[Checked], below: Sequence[str], options: dict[str, Any], known: set[str]) -> None:

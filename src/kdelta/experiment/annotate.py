@@ -14,12 +14,12 @@ from kdelta.attribution.disassembly import Image
 from kdelta.errors import KdeltaError
 from kdelta.experiment import differing, selftests, templates
 from kdelta.experiment.known import watched
-from kdelta.kernel import banner, changed, guards, kconfig, source, touches
+from kdelta.kernel import banner, changed, guards, kconfig, sharing, source, touches
 from kdelta.kernel.products import Built
 from kdelta.kernel.sources import parse_kernel
 from kdelta.kernel.spelling import fold
 from kdelta.model import Experiment, Kernel, Profile, Progress, Remark, plans
-from kdelta.model.experiment import UNLIKE, Looked, is_boot_only, is_new
+from kdelta.model.experiment import SHARED, UNLIKE, Looked, is_boot_only, is_new
 from kdelta.store.rows import ProfileRow
 from kdelta.store.store import Store
 
@@ -27,7 +27,8 @@ _LED = "instructions are identical, texts or data that they lead to differ"
 _VERSION = re.compile(r"\d+\.\d+(\.\d+)?")
 _MOVED = "the machine code is identical, data or addresses are not"  # of the data nothing is known
 _BESIDE = "machine code and data are identical; names of files, line numbers or addresses are not"
-_OPTIONS, _TIMES = 5, 3  # of a config, of a patch, in a line
+_OPTIONS, _TIMES, _NAMES = 5, 3, 3  # of a config, of a patch, in a line
+_MANY_WAIT = "most cases have one (kdelta compare --case pipe:readers=8,pattern=herd has eight)"
 _BUILD_NOTES = 12  # of all kernels; the logs have the rest
 
 
@@ -76,7 +77,7 @@ def note_code(store: Store, experiment: Experiment, progress: Progress) -> Exper
     except (KdeltaError, OSError) as error:  # two architectures, a stripped image: the comparison itself goes on
         lines.append(f"machine code was not compared: {error}")
     notes = (*(Remark("machine-code", line) for line in lines), *_of_figures(experiment))
-    notes = (*notes, *_of_builds(experiment), *_of_waits(experiment))
+    notes = (*notes, *_of_builds(experiment), *_of_waits(experiment), *_of_sharing(experiment))
     return store.annotate(experiment.id, lambda known: replace(known, notes=(*known.notes, *notes)))
 
 
@@ -129,6 +130,37 @@ def _of_waits(experiment: Experiment) -> list[Remark]:
             told = f"{kernel.label}: changed lines name times ({', '.join(names[:_TIMES])}{more})"
             found.append(Remark("waits", f"{told}; how long a task waits is in no count, --timed measures it"))
     return found
+
+
+def _of_sharing(experiment: Experiment) -> list[Remark]:
+    """That a patch is about what CPUs share, where one CPU is counted: nothing moves between CPUs there.
+
+    On several, that it tries locks: one that is tried and found taken enters no slow path, which is what is counted.
+    That it is about how many are woken: most cases have one that waits.
+    """
+    if experiment.mode != "exact":
+        return []
+    try:
+        texts = changed.texts([parse_kernel(one.spec.partition("#")[0]) for one in experiment.kernels])
+    except (KdeltaError, OSError):  # a tree that moved on
+        return []
+    names = tuple(dict.fromkeys(name for lines in texts for name in sharing.names(lines)))
+    woken = tuple(dict.fromkeys(name for lines in texts for name in touches.woken(lines)))
+    told = f"changed lines are about how many that wait are woken ({_few(woken)}), which shows where several wait"
+    return [*_of_locks(experiment, names), *([Remark("woken", f"{told}: {_MANY_WAIT}")] if woken else [])]
+
+
+def _of_locks(experiment: Experiment, names: Sequence[str]) -> list[Remark]:
+    if experiment.machine.smp > 1:
+        tried = [name for name in names if "trylock" in name.split("_")]
+        told = f"changed lines try locks ({_few(tried)}): one that is tried and found taken is in no count of waits"
+        return [Remark("tried-locks", told)] if tried else []
+    return [Remark(SHARED, _few(names))] if names else []
+
+
+def _few(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
+    return f"{', '.join(names[:_NAMES])}{more}"
 
 
 def _diff(kernel: Kernel) -> list[str]:

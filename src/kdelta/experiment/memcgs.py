@@ -8,7 +8,6 @@ executed by no case.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -18,9 +17,9 @@ from kdelta.errors import KdeltaError
 from kdelta.experiment import knobs
 from kdelta.experiment.knobs import Turned
 from kdelta.experiment.reach import Setup
-from kdelta.kernel import changed, source, touches
+from kdelta.kernel import changed, touches
 from kdelta.model import Case, Kernel, Progress
-from kdelta.spec.kernels import BUILT_KINDS, KernelSpec
+from kdelta.spec.kernels import KernelSpec
 
 _TRIED = 4  # cases
 _MOST = 2  # that are added
@@ -60,15 +59,7 @@ def charged(specs: Sequence[KernelSpec]) -> tuple[str, ...]:
     Raises:
         HostError: git fails.
     """
-    patched = [spec for spec in specs if spec.kind in BUILT_KINDS and spec.patches]
-    built = [known for spec in patched if (known := source.remembered(spec)) is not None and known.diff]
-    try:
-        texts = [Path(one.diff).read_text("utf-8", "replace").splitlines() for one in built]
-    except OSError:
-        return ()
-    commits = changed.of_commits(specs[0], specs[-1]) if len(specs) > 1 and not patched else None
-    texts += [list(commits.diff(0))] if commits is not None else []
-    return tuple(dict.fromkeys(name for lines in texts for name in touches.charges(lines)))
+    return tuple(dict.fromkeys(name for lines in changed.texts(specs) for name in touches.charges(lines)))
 
 
 def beside(names: Sequence[str], cases: Mapping[str, Case]) -> tuple[Case, ...]:

@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+
 from msgspec import Struct
 
 from kdelta.errors import HostError
 from kdelta.kernel import history, locations, origin, source
 from kdelta.model import Location
-from kdelta.spec.kernels import KernelSpec
+from kdelta.spec.kernels import BUILT_KINDS, KernelSpec
 
 _PLAIN = ("diff", "--no-ext-diff", "--no-textconv", "--no-renames")
 _MOST_FILES = 500  # more are a release, not a change that somebody reviews line by line
@@ -24,6 +27,24 @@ def between(before: KernelSpec, after: KernelSpec) -> tuple[Location, ...]:
         return source.built_facts(after).locations
     found = of_commits(before, after)
     return locations.of(found.diff(0), found.read) if found is not None else ()
+
+
+def texts(specs: Sequence[KernelSpec]) -> list[list[str]]:
+    """The diffs that make kernels differ, in lines: of their patches, else of the commits that the last has more.
+
+    [] where that is not known, or is a whole release.
+
+    Raises:
+        UserError: a tree that cannot be read. HostError: git fails.
+    """
+    patched = [spec for spec in specs if spec.kind in BUILT_KINDS and spec.patches]
+    built = [known for spec in patched if (known := source.remembered(spec)) is not None and known.diff]
+    try:
+        found = [Path(one.diff).read_text("utf-8", "replace").splitlines() for one in built]
+    except OSError:
+        return []
+    commits = of_commits(specs[0], specs[-1]) if len(specs) > 1 and not patched else None
+    return [*found, *([list(commits.diff(0))] if commits is not None else [])]
 
 
 class Commits(Struct, frozen=True, kw_only=True):

@@ -22,6 +22,7 @@ _OF_EACH = (
     r"|[KMG]i?[Bb](?:it|yte)?s?(?:/s\w*|ps)|[tqrp]ps|iops|ops)"
 )
 _EVENTS = r"(?:instructions|insns|cycles|atomics?|branches|misses|(?:alloc|oper)ations?)"
+_NO_COUNT = "".join(rf"(?<!\b{word} )" for word in ("order", "level", "state", "index", "version")) + "(?<!count )"
 
 # Each beside a line that it takes, and no other does.
 WAYS: tuple[tuple[str, str], ...] = (
@@ -81,6 +82,9 @@ WAYS: tuple[tuple[str, str], ...] = (
     ("5m12s", r"\b\d+m\s?\d+(?:\.\d+)?s\b"),
     ("took 12.34s", r"\b\d+\.\d+\s?s(?:ec(?:ond)?s?)?\b"),
     ("1,234,567 context-switches", r"\b\d+(?:,\d{3})+\s+[a-z]"),
-    ("812 -> 790", rf"\d\w*(?:\s{_UNIT})?\s+(?:->|=>|\u2192)\s+\d"),
+    (
+        "812 -> 790",
+        rf"{_NO_COUNT}(?<![\w.])\d\w*(?:\.\d+\w*)?(?:\s{_UNIT})?\s+(?:->|=>|\u2192)\s+\d",
+    ),
 )
 FIGURE = re.compile("|".join(f"(?:{expression})" for _, expression in WAYS), re.IGNORECASE)

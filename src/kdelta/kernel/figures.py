@@ -28,6 +28,8 @@ _TWO = rf"\b(?:{_SIDES}|patch|delta|diff)\b|{_VERSION}[\s|]+{_VERSION}"
 _COLUMNS = re.compile(_TWO, re.I)  # of a table of two kernels
 _NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d,]*(?:\.\d+)?[kKMGT]?(?![\w.])")
 _GAP = re.compile(r"[^\s.!?:](?:[ \t]{2,}|\t)\S")
+_CSV = re.compile(r"[^,;:!?(){}]{1,40}(?:, ?[^,;:!?(){}\s]{1,24}){1,15}")
+_VALUE = re.compile(r"[-+]?\d+(?:\.\d+)?%?")
 _BAR = re.compile(r"[^|\s].*\|[@*#\s]*\|$")  # of a histogram
 _MARK = re.compile(r"^[-*+]\s")  # of a list
 _BULLET = re.compile(r"(?:[-*+o]|\d+[.)]|\[\d+\])\s")
@@ -47,7 +49,7 @@ def told(text: str) -> Iterator[str]:
 
     Figures below a line such as ``Before:`` are told with it.
     """
-    lines = text.split("\n")
+    lines = _apart(text.split("\n"))
     side, below, columns, at = "", False, "", 0  # below: something of that side was told
     of_two = begun = False  # the table under way has columns of two kernels; it has had a row
     while at < len(lines):
@@ -74,6 +76,20 @@ def told(text: str) -> Iterator[str]:
         begun = begun or (bool(said) and _is_row(lines[at]))
         below = below or bool(found)
         at += taken
+
+
+def _apart(lines: Sequence[str]) -> list[str]:
+    """``lines`` with the fields of tables whose columns are parted by commas apart, as those of other tables are."""
+    found, fields = list(lines), [_fields(line) for line in lines]
+    for at, mine in enumerate(fields):
+        around = [one for one in fields[max(at - 1, 0) : at] + fields[at + 1 : at + 2] if len(one) == len(mine)]
+        if mine and any(all(map(_VALUE.fullmatch, one[1:])) for one in (mine, *around)) and around:
+            found[at] = "  ".join(mine)
+    return found
+
+
+def _fields(line: str) -> list[str]:
+    return [field.strip() for field in line.split(",")] if _CSV.fullmatch(line.strip()) else []
 
 
 def _foreign(said: str) -> bool:

@@ -55,6 +55,11 @@ _WAITS = re.compile(  # not jiffies, which is read, nor udelay(), which executes
 
 _CHARGES = re.compile(r"\b(?:__GFP_ACCOUNT|GFP_KERNEL_ACCOUNT|SLAB_ACCOUNT)\b")
 
+_WOKEN = re.compile(
+    r"\b(?:s?wake_up|wait_event|prepare_to_wait|add_wait_queue|complete)\w*\s*\(|\b(?:WQ_FLAG_|EPOLL)EXCLUSIVE\b"
+)
+_HOW_MANY = frozenset({"all", "nr", "exclusive", "EXCLUSIVE", "EPOLLEXCLUSIVE"})
+
 
 class Touched(Struct, frozen=True, kw_only=True):
     """Names of functions that changed lines call, sorted."""
@@ -66,6 +71,16 @@ class Touched(Struct, frozen=True, kw_only=True):
     def mutexes(self) -> tuple[str, ...]:
         """Those of the locks that may be mutexes, by their names: not finish_lock_switch()."""
         return tuple(name for name in self.locks if _may_be_mutex(name.split("_")))
+
+
+def is_comment(text: str) -> bool:
+    """Whether a line of code, without a diff's sign, is one of a comment."""
+    return _COMMENT.match(text) is not None
+
+
+def locks_of(text: str) -> Iterator[str]:
+    """The functions of locks that a line of code calls, without a diff's sign."""
+    return (name for name in _calls(text) if _is_lock(name, frozenset(name.split("_"))))
 
 
 def _changed(lines: Iterable[str]) -> Iterator[str]:
@@ -102,6 +117,16 @@ def waits(lines: Iterable[str], known: Iterable[str] = ()) -> tuple[str, ...]:
     has = frozenset(_changed(known))
     found = (match[0] for line in _changed(lines) if line not in has for match in _WAITS.finditer(line))
     return tuple(dict.fromkeys(found))
+
+
+def woken(lines: Iterable[str]) -> tuple[str, ...]:
+    """Names by which a diff has more or fewer of those that wait woken at once, in the order in which they come."""
+    balance = Counter[str]()
+    for line in lines:
+        sign = 0 if line.startswith(("+++", "---")) else {"+": 1, "-": -1}.get(line[:1], 0)
+        for match in _WOKEN.finditer(line) if sign and not _COMMENT.match(line[1:]) else ():
+            balance[match[0].rstrip("( \t")] += sign
+    return tuple(name for name, count in balance.items() if count and _HOW_MANY.intersection(name.split("_")))
 
 
 def charges(lines: Iterable[str]) -> tuple[str, ...]:

@@ -142,6 +142,7 @@ BOOTING = "while it booted: "  # begins why a guest has ended that did not come 
 # begins the tag of an experiment that belongs to another (a review, a comparison), which it names: not the last one
 BESIDE_TAG = "beside/"
 UNLIKE = "unlike-configs"  # code of the note that a kernel was built here, and the other one was not
+SHARED = "shared-between-cpus"  # code of the note that a patch is about what CPUs share, and one CPU was counted
 
 
 class Beside(Struct, frozen=True, kw_only=True):

@@ -1,17 +1,33 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The figures that a series gives itself, below what was measured."""
+"""The figures that a series gives itself, below what was measured, and whether that goes the other way."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from kdelta.kernel import directions
 from kdelta.report.mail import safe
 from kdelta.report.scrub import clean
 from kdelta.report.sections import bullets
-from kdelta.report.text import WIDTH
+from kdelta.report.tallies import Tally, in_cases, told_once
+from kdelta.report.text import WIDTH, wrap
 
 
-def quoted(claims: Iterable[str]) -> str:
-    """A part of a plain-text report, at most 72 columns wide."""
+def quoted(claims: Sequence[str], tallies: Sequence[Tally] = (), exact: bool = True) -> str:
+    """A part of a plain-text report, at most 72 columns wide.
+
+    ``tallies``: what was measured; ``exact``: in counts.
+    """
     lines = ["", "Figures that the series gives itself (quoted, not checked)", *bullets(map(clean, claims), WIDTH - 1)]
+    if other := _against(claims, tallies, exact):
+        lines += ["", *wrap(other, WIDTH - 1)]
     return "\n".join(map(safe, lines)) + "\n"
+
+
+def _against(claims: Iterable[str], tallies: Sequence[Tally], exact: bool) -> str:
+    """That figures which get better stand beside results that get worse alone; "" where it is not so."""
+    worse = any(tally.regressed for tally in tallies) and not any(tally.improved for tally in tallies)
+    if not worse or directions.of_all(claims) != 1:
+        return ""
+    times = " Counts are no times: --timed measures them." if exact else ""
+    return f"These get better; what was measured here does not: {'; '.join(map(in_cases, told_once(tallies)))}.{times}"

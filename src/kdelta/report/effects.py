@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 from rich.cells import cell_len
 
 from kdelta.report.figures import drawable
@@ -52,10 +54,18 @@ def _cut(name: str, most: int) -> str:
     return ends(name, most) if room < most // 3 else fit(case, room) + comma + which
 
 
+def _without_suites(names: list[str]) -> list[str]:
+    """Names of several suites without these: what is left may be apart where whole names have no room."""
+    return [name.partition("/")[2] or name for name in names]
+
+
 def short_names(names: list[str], most: int) -> list[str]:
     """Names of rows in at most ``most`` cells, apart as long as that can be."""
     whole = _without_suite(names, most)
-    ways = ([shorten(name, most) for name in whole] for shorten in (_cut, ends))
+    ways = (
+        [shorten(name, most) for name in found]
+        for found, shorten in product((whole, _without_suites(whole)), (_cut, ends))
+    )
     return next((one for one in ways if len(set(one)) == len(set(whole))), [ends(name, most) for name in whole])
 
 

@@ -118,6 +118,7 @@ class Headline(Struct, frozen=True, kw_only=True):
     console: str = ""  # what a patched kernel that failed said there, where several: with whose it was
     cautions: tuple[str, ...] = ()  # what figures do not say: of waits, of what is done later, of what grows
     unseen: str = ""  # what of a patch no case executed
+    uncrossed: str = ""  # what of it one CPU does not show
     evened: Largest | None = None  # of what is the same in all, what changed most at as many system calls
     searched: str = ""  # the commit that a bisection came to
     unfinished: bool = False
@@ -153,6 +154,7 @@ class Headline(Struct, frozen=True, kw_only=True):
             self.sometimes,
             self.console.rstrip(".!"),
             self.unseen,
+            self.uncrossed,
         )
 
     def _alone(self) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from kdelta.model import Annotations, Beside, Looked, Unreached
 from kdelta.model.experiment import is_boot_only, is_new, sets_at_boot
-from kdelta.report import tracepoints
+from kdelta.report import tracepoints, uncrossed
 from kdelta.units import counted
 
 _CALL = re.compile(r"__(?:x64|arm64|do|se)_sys_")
@@ -325,16 +325,16 @@ def _missed(looked: Looked) -> str:
     return f"{whose} not looked at: {names}{_sets(looked)}"
 
 
-def above(notes: Annotations, cpus: int = 1) -> tuple[str, ...]:
-    """What stands above the table: a line for each check beside speed, new leaks first, then ``sentences``."""
+def above(notes: Annotations, cpus: int = 1, several: bool = True) -> tuple[str, ...]:
+    """What stands above the table: a line for each check beside speed, new leaks first, then ``sentences``.
+
+    ``several``: such guests could be counted on several CPUs.
+    """
     beside = sorted(notes.beside, key=lambda one: not one.leaks)
-    locks = cpus == 1 and any(one.what == "locks" for one in beside)
-    crossing = (
-        "What moves between CPUs at these locks: not looked at, on one CPU; the same command with --smp 8 does.",
-    )
+    crossing = uncrossed.above(notes, several) if cpus == 1 else ()
     ran = (f"{UNTOLD}; the same command without --smp tells.",)
     partly = cpus > 1 and notes.looked is not None and notes.looked.measured
-    return (*map(_beside, beside), *(crossing if locks else ()), *sentences(notes.looked), *(ran if partly else ()))
+    return (*map(_beside, beside), *crossing, *sentences(notes.looked), *(ran if partly else ()))
 
 
 def _beside(one: Beside) -> str:

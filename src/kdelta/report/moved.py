@@ -109,7 +109,9 @@ def moved_lines(before: Profile, after: Profile | None, limit: int | None, width
     Below them stands what was added up of the lines that moved less. Without ``after`` it is about one kernel.
     ``width``: of a terminal; without one each row is a line.
     """
+    resized: Mapping[str, str] = {}
     if after is not None:
+        resized = line_labels.resized([before], [after])
         (before,), (after,) = line_labels.alike([before], [after])
     sides = Sides(before, after)
     known = {line.name: line for side in sides.profiles for line in reversed(side.moved)}  # of several the hottest
@@ -124,6 +126,8 @@ def moved_lines(before: Profile, after: Profile | None, limit: int | None, width
     lines += laid_out(rows, _NAME_WIDTH, width)
     if len(shown) < len(known):
         lines.append(f"and {len(known) - len(shown)} more (--all)")
+    for old, new in sorted(resized.items()):
+        lines += said(f"What was in {old} before is in {new} after: it goes by that on both sides.", width)
     lines += _waits(sides, limit, width)
     lines += _serial(sides, width)
     lines += said("A model of coherence alone: no capacity, no latencies; see docs/how-to/contention.md.", width)

@@ -155,7 +155,7 @@ def _seeds(experiment: Experiment) -> str:
     """The plan over seeds: what repeats is a fact at the first look, what varies is judged at the others."""
     looks = experiment.looks
     if len(looks) < 2:
-        return f"{experiment.blocks} seeds"
+        return counted(experiment.blocks, "seed")
     later = ", ".join(map(str, looks[1:]))
     return f"{looks[0]} seeds, more (looks at {later}) for counts that vary and overlap"
 

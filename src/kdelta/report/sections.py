@@ -93,8 +93,12 @@ def unseen(view: View) -> list[str]:
 
 
 def _hides(cell: CellResult) -> bool:
-    """Whether string instructions moved so much more or less that, as one for each 8 bytes, they change the count."""
+    """Whether string instructions moved so much more or less that, as one for each 8 bytes, they change the count.
+
+    Of one kernel alone, whether all that they moved is as much.
+    """
     before, after = (cell.extra.get(f"rep_bytes_{side}") for side in ("baseline", "patched"))
+    after = after if cell.patched_label else 0.0
     if before is None or after is None or not cell.baseline:
         return before != after
     return abs(after - before) / work.WORD_BYTES >= _HIDES_LEAST * cell.baseline
@@ -114,7 +118,8 @@ def beside_counts(view: View) -> list[str]:
                 less.add(group.title)
     if lines and less:
         others = counted(len(less), "other case")
-        lines.append(f"REP bytes of {others} changed by less than 1 % of the instructions (--causes)")
+        so = "are" if prose.single(view.result.experiment) else "changed by"
+        lines.append(f"REP bytes of {others} {so} less than 1 % of the instructions (--causes)")
     return [*lines, *([f"{', '.join(dict.fromkeys(alone))}: {prose.UNCONTENDED}"] if alone else [])]
 
 

@@ -38,13 +38,18 @@ def _base(table: Table, rows: Sequence[Row], width: int) -> int:
     return min(needed, _BASE_MAX, width - _label_least(width) - 2 * _GAP - _TOLD)
 
 
-def _beneath(row: Row, kernels: Sequence[str], several: bool, width: int) -> list[str]:
-    """What is said of each cell."""
+def _beneath(row: Row, kernels: Sequence[str], several: bool, width: int, ended: set[str]) -> list[str]:
+    """What is said of each cell; how a kernel ended, where that takes lines, once: the texts are ``ended``."""
     lines = []
     for cell in row.cells:
         if cell.kernel in kernels and cell.sentence:
             text = f"{cell.kernel} {cell.sentence}" if several else cell.sentence
-            lines += wrap(text, min(width, PROSE), first="      ", then="        ")
+            wrapped = wrap(text, min(width, PROSE), first="      ", then="        ")
+            if cell.source.state != "ok" and len(wrapped) > 1:
+                again = f"{cell.kernel} {cell.source.state}" if several else cell.source.state
+                wrapped = [f"      {again}, as above"] if text in ended else wrapped
+                ended.add(text)
+            lines += wrapped
     return lines
 
 
@@ -113,7 +118,7 @@ def _panel(table: Table, kernels: Sequence[str], first: bool, width: int, causes
     widths[0] = min(widths[0], max(WIDTH - used, _widest([shared, *labels])))
     title = fit(shared, widths[0]) if widths[0] >= _LABEL_MIN else shared
     header = _line(title, fit(table.baseline, base_width), heads, widths, width)
-    lines = [*header, rule(widths[0] + used, width)]
+    lines, ended = [*header, rule(widths[0] + used, width)], set[str]()
     for group in table.groups:
         lines += [] if flat else wrap(group.title, width, then="  ")
         for row in group.rows:
@@ -127,7 +132,7 @@ def _panel(table: Table, kernels: Sequence[str], first: bool, width: int, causes
             if causes and first:
                 for text in row.aside:
                     lines += wrap(text, min(width, PROSE), first="      ", then="        ")
-            lines += _beneath(row, kernels, several, width) if causes or not table.kernels[0] else []
+            lines += _beneath(row, kernels, several, width, ended) if causes or not table.kernels[0] else []
     return lines
 
 

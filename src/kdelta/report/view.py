@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kdelta.model import UNBOOTED, CellResult, ExperimentResult, State, Warn, Word
-from kdelta.report import behind, called, ended, headline, looked, prose, system_calls
+from kdelta.report import behind, called, ended, headline, looked, prose, system_calls, uncrossed
 from kdelta.report.figures import absolute, change, interval
 from kdelta.report.headline import Headline
 from kdelta.report.legend import legend
@@ -365,8 +365,9 @@ def build(result: ExperimentResult, detail: Detail | None = None, options: Optio
     notes = _Notes()
     shown = _shown(result, detail, options)
     tables = called.below(_tables(shown, result.counts, exact, result.experiment.machine.smp, notes), detail.stacks)
-    general = notes.refer(result.warnings)
-    labels = frozenset(kernel.label for kernel in result.experiment.kernels)
+    general = notes.refer(w for w in result.warnings if not uncrossed.is_told(w))
+    experiment = result.experiment
+    labels = frozenset(kernel.label for kernel in experiment.kernels)
     sweeps = tuple(_sweep(sweep, labels) for sweep in detail.sweeps)
     return View(
         title=prose.title(result),
@@ -374,9 +375,10 @@ def build(result: ExperimentResult, detail: Detail | None = None, options: Optio
         headline=replace(
             _headline(result, tables, sweeps),
             unequal=headline.unequal(result.warnings),
+            uncrossed=uncrossed.sentence(experiment),
             searched=headline.searched(result.culprit),
         ),
-        looked=looked.above(result.experiment.annotations, result.experiment.machine.smp),
+        looked=looked.above(experiment.annotations, experiment.machine.smp, uncrossed.can_be_counted(experiment)),
         summary=prose.summary(result, shown, detail.sweeps),
         tables=tables,
         sweeps=sweeps,

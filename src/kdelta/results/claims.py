@@ -18,12 +18,13 @@ from msgspec.structs import replace
 
 from kdelta.model import CellResult, State, Warn, Word
 from kdelta.spec.recipes import Claim, Recipe, in_time, published_percent, unchanged
-from kdelta.units import Better
+from kdelta.units import Better, counted
 
 Call = Literal["reproduced", "same direction", "not reproduced", "opposite", "not measurable here"]
 CALLS: tuple[Call, ...] = ("reproduced", "same direction", "not reproduced", "opposite", "not measurable here")
 _GONE = 0.1  # of its share before: what is left of a function that a claim says vanishes
 _TINY = 1e-9
+_MOVED = ("improved", "regressed")
 _NO_DIFFERENCE = "no difference beyond the noise floor"
 
 
@@ -121,7 +122,9 @@ def _by_counts(claim: Claim, measured: Measured) -> tuple[Call, str]:
     shown = ", ".join(_column(column, claim) for column in measured.columns) or "no count has a verdict"
     carrying = _carrying(claim, measured)
     if not carrying:
-        return "not measurable here", f"the claim is in time, and counts do not show it ({shown}): add --timed"
+        other = ", ".join(column.name for column in measured.columns if column.verdict in _MOVED and not claim.same)
+        how = f"counts go the other way: {other}" if other else "counts do not show it"
+        return "not measurable here", f"the claim is in time, and {how} ({shown}): add --timed"
     names = ", ".join(column.name for column in carrying)
     if claim.same and (changing := _changing(claim, measured)):
         return (
@@ -140,7 +143,7 @@ def _by_counts(claim: Claim, measured: Measured) -> tuple[Call, str]:
 
 def _changing(claim: Claim, measured: Measured) -> list[str]:
     """The counts that are judged to change by more than what a claim calls no difference."""
-    moved = [one for one in measured.columns if one.verdict in ("improved", "regressed")]
+    moved = [one for one in measured.columns if one.verdict in _MOVED]
     return [one.name for one in moved if one.percent is None or abs(one.percent) > claim.same_percent]
 
 
@@ -161,7 +164,7 @@ def _moved(column: Column) -> float:
 
 def _column(column: Column, claim: Claim) -> str:
     change = "no percentage" if column.percent is None else f"{column.percent:+.2f} %"
-    word = "" if column.verdict in ("improved", "regressed") else f", {column.verdict or 'no verdict'}"
+    word = "" if column.verdict in _MOVED else f", {column.verdict or 'no verdict'}"
     times = ""
     if not word and not claim.same and column.percent is not None and column.percent > -100.0:
         times = f", {math.log1p(column.percent / 100.0) / _claimed(claim):.2g} times the published size"
@@ -265,4 +268,4 @@ def _word(claim: Claim, cost: float) -> str:
 def summary(answers: tuple[Answer, ...]) -> str:
     """One line: how many claims, and how many of each answer."""
     counts = [(sum(answer.call == call for answer in answers), call) for call in CALLS]
-    return f"{len(answers)} claims: " + ", ".join(f"{count} {call}" for count, call in counts if count)
+    return f"{counted(len(answers), 'claim')}: " + ", ".join(f"{count} {call}" for count, call in counts if count)

@@ -55,7 +55,8 @@ def _side_figures(rows: Sequence[CellResult]) -> list[CellResult]:
                 known = side is not None and side.state == "ok" and side.verdict != "inconclusive"
                 if side is not None and known and (side.baseline or side.patched):
                     extra[f"{name}_baseline"] = side.baseline or 0.0
-                    extra[f"{name}_patched"] = side.patched or 0.0
+                    if row.patched_label:  # one kernel alone has no other side, which is not 0
+                        extra[f"{name}_patched"] = side.patched or 0.0
         found.append(replace(row, extra=extra))
     return found
 

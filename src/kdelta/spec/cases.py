@@ -67,6 +67,13 @@ def _close(word: str, names: Sequence[str]) -> list[str]:
     return [among[name] for name in found]
 
 
+def _no_knob(workload: Workload, knob: str) -> str:
+    if workload.params:
+        return f"{workload.name} has no knob {knob!r}; {close_to(knob, workload.params)}"
+    tasks = ": it has a task on each CPU, so --smp says how many" if workload.every_cpu and knob == "tasks" else ""
+    return f"{workload.name} has no knobs{tasks}"
+
+
 def _choices(text: str, workload: Workload, piece: str) -> tuple[str, list[str]]:
     """``writers=1|2`` -> ("writers", ["1", "2"]), checked and canonical."""
     knob, equals, values = piece.partition("=")
@@ -74,7 +81,7 @@ def _choices(text: str, workload: Workload, piece: str) -> tuple[str, list[str]]
     if not equals or not values:
         raise UserError(f"case {text!r}: {piece!r} is not knob=value")
     if knob not in workload.params:
-        raise UserError(f"case {text!r}: {workload.name} has no knob {knob!r}; {close_to(knob, workload.params)}")
+        raise UserError(f"case {text!r}: {_no_knob(workload, knob)}")
     canonical = []
     for value in values.split("|"):
         try:

@@ -264,12 +264,13 @@ def _contended(claim: Claim, setting: Setting) -> str:
     """A claim about several processors is never answered by one; emulated ones tell what crosses, and no time."""
     if setting.mode == "exact" and setting.smp > 1:
         return ""
-    if setting.mode == "exact" and setting.arch == "x86_64":
-        return (
-            f"needs {claim.cores} cores: --exact --smp {claim.cores} counts what crosses between as many emulated ones"
-        )
+    crosses = ""
+    if setting.arch == "x86_64":
+        crosses = f"--exact --smp {claim.cores} counts what crosses between as many emulated ones"
+    if setting.mode == "exact" and crosses:
+        return f"needs {claim.cores} cores: {crosses}"
     if setting.cores < claim.cores:
-        return f"needs {claim.cores} cores; this machine has {setting.cores}"
+        return f"needs {claim.cores} cores; this machine has {setting.cores}" + (f": {crosses}" if crosses else "")
     if setting.accel != "kvm":
         return f"needs {claim.cores} cores under KVM: emulated processors do not contend as real ones do"
     return f"needs {claim.cores} cores at once: add --timed" if setting.mode == "exact" else ""

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from kdelta.attribution import line_labels
 from kdelta.attribution.because import moved_per_op
-from kdelta.model import MovedLine, Profile
+from kdelta.model import MovedLine, Profile, Waited
 
 
 def _profile(lines: dict[str, tuple[int, dict[str, int]]]) -> Profile:
@@ -47,6 +49,53 @@ def test_lines_at_other_places_of_the_same_cache_or_variable_are_held_against_ea
     assert new == {"kmalloc-512+0xc0": 3549, "kmalloc-512+0x0": 40, "init_user_ns": 8}
     grown = _profile({"kmalloc-1k+0x100": (3402, {}), "kmalloc-512+0x0": (50, {}), "init_user_ns": (9, {})})
     assert line_labels.mapping([before], [grown]) == {}, "of another cache it may be anything"
+
+
+def _moving(lines: dict[str, tuple[int, str]], waits: tuple[Waited, ...] = ()) -> Profile:
+    moved = tuple(MovedLine(name=name, reads=0, writes=n, by={who: (0, n)}) for name, (n, who) in lines.items())
+    return Profile(ops=1, functions={}, total=(0,) * 7, moved=moved, waits=waits)
+
+
+def test_objects_that_kmalloc_takes_from_a_larger_cache_are_the_same() -> None:
+    """A pipe's mutex was kmalloc-cg-192+0x0, 2.42 times gone, and kmalloc-cg-256+0x0, 3.08 times new: 27 % more."""
+    lock = Waited(function="__mutex_lock_slowpath", caller="pipe_read", lock="kmalloc-cg-192+0x0", times=19, taken=99)
+    before = _moving(
+        {
+            "kmalloc-cg-192+0x0": (242, "pipe_read"),
+            "kmalloc-cg-192+0x80": (136, "buf_release"),
+            "kmalloc-64+0x0": (9, "other"),
+        },
+        (lock,),
+    )
+    after = _moving(
+        {
+            "kmalloc-cg-256+0x0": (308, "anon_pipe_read"),
+            "kmalloc-cg-256+0x80": (184, "buf_release"),
+            "kmalloc-64+0x0": (9, "other"),
+        }
+    )
+    assert line_labels.resized([before], [after]) == {"kmalloc-cg-192": "kmalloc-cg-256"}
+    (one,), (other,) = line_labels.alike([before], [after])
+    assert moved_per_op(one) == {"kmalloc-cg-256+0x0": 242, "kmalloc-cg-256+0x80": 136, "kmalloc-64+0x0": 9}
+    assert moved_per_op(other) == {"kmalloc-cg-256+0x0": 308, "kmalloc-cg-256+0x80": 184, "kmalloc-64+0x0": 9}
+    assert [wait.lock for wait in one.waits] == ["kmalloc-cg-256+0x0"]
+    assert line_labels.resized([after], [before]) == {"kmalloc-cg-256": "kmalloc-cg-192"}
+
+
+def test_of_caches_that_others_move_or_that_are_several_nobody_knows_which_is_which() -> None:
+    before = _moving({"kmalloc-64+0x0": (100, "eventfd_write")})
+    for lines in (
+        {"kmalloc-128+0x0": (100, "signalfd_read")},  # somebody else's
+        {"kmalloc-cg-128+0x0": (100, "eventfd_write")},  # what is charged is another kind
+        {"kmalloc-128+0x0": (100, "eventfd_write"), "kmalloc-192+0x0": (9, "eventfd_write")},
+        {"kmalloc-128+0x0": (100, "eventfd_write"), "kmalloc-64+0x0": (50, "eventfd_write")},  # it still moves
+    ):
+        assert line_labels.resized([before], [_moving(lines)]) == {}
+    by_all = "__kmalloc_noprof (memset_orig)"  # it moves the memory of whatever is allocated
+    zeroed = _moving({"kmalloc-64+0x0": (100, by_all)}), _moving({"kmalloc-128+0x0": (100, by_all)})
+    assert line_labels.resized([zeroed[0]], [zeroed[1]]) == {}
+    seldom = [replace(one, ops=10_000) for one in (before, _moving({"kmalloc-128+0x0": (100, "eventfd_write")}))]
+    assert line_labels.resized([seldom[0]], [seldom[1]]) == {}, "chance moves as much"
 
 
 def test_a_name_that_stays_is_left_alone() -> None:

@@ -18,7 +18,11 @@ HEAP = 0xFFFF888100000000
 DENTRIES, ANONYMOUS, TASKS = 0xFFFF888100042000, 0xFFFF888100042100, 0xFFFF888100042200
 TAKE, DROP, NOWHERE = 0xFFFFFFFF81000010, 0xFFFFFFFF81001010, 0xFFFFFFFF99000000
 LOCK, SLOW, EXIT, REFERENCE = 0xFFFFFFFF81002010, 0xFFFFFFFF81003010, 0xFFFFFFFF81004010, 0xFFFFFFFF81005010
-NAMES = ("take", "drop.isra.0", "_raw_spin_lock", "native_queued_spin_lock_slowpath", "do_exit", "lockref_get")
+LIST = 0xFFFFFFFF81006010
+NAMES = (
+    "take", "drop.isra.0", "_raw_spin_lock", "native_queued_spin_lock_slowpath", "do_exit", "lockref_get",
+    "__list_add_valid_or_report",
+)  # fmt: skip
 
 
 class Functions:
@@ -242,10 +246,31 @@ def test_functions_that_act_for_their_callers_are_known_by_name(function: str, a
     assert (callers.acts_for_caller(function), callers.waits(function)) == (acts, waits)
 
 
+def test_the_lock_of_a_runqueue_is_one_though_each_cpu_has_its_own() -> None:
+    """ "?" was found taken where a task is woken on another CPU."""
+    entries = [(LOCK, EXIT, EXIT, 10), (SLOW, LOCK, EXIT, 3)]
+    own = _row(BASE, LOCK, 0, 5, EXIT)
+    (wait,) = line_table.waits(_moves([own], {}, entries=entries), Functions(), Variables())
+    assert (wait.lock, wait.times, wait.taken) == ("per-CPU runqueues", 3, 10)
+    other = _row(LINE, LOCK, 0, 1, EXIT)
+    (wait,) = line_table.waits(_moves([own, other], {LINE: 1}, entries=entries), Functions(), Variables())
+    assert wait.lock == "tasklist_lock"
+    nodes = "per-CPU qnodes", "per-CPU osq_node", "per-CPU mcs_nodes"
+    assert all(map(line_table._NODES.match, nodes)) and not line_table._NODES.match("per-CPU runqueues.__lock")
+
+
+def test_a_list_in_the_line_of_its_lock_takes_no_lock() -> None:
+    """fcntl(2) takes the lock of a file's locks twice, and adds to their list beside it: "of 3.00" times."""
+    rows = [_row(LINE, LOCK, 0, 6, EXIT), _row(LINE, LIST, 0, 6, EXIT + 8)]
+    entries = [(LOCK, EXIT, EXIT, 2), (LIST, EXIT + 8, EXIT + 8, 1), (SLOW, LOCK, EXIT, 1)]
+    (wait,) = line_table.waits(_moves(rows, {LINE: 1}, entries=entries), Functions(), Variables())
+    assert (wait.caller, wait.lock, wait.times, wait.taken) == ("do_exit", "tasklist_lock", 1, 2)
+
+
 def test_what_gives_a_lock_back_does_not_take_it() -> None:
     given = ("_raw_spin_unlock_irqrestore", "mutex_unlock", "up_read", "percpu_up_write", "up")
     taken = ("_raw_spin_lock", "down_read", "mutex_lock", "rwsem_down_read_slowpath", "down")
-    assert all(map(callers.releases, given)) and not any(map(callers.releases, taken))
+    assert not any(map(callers.takes, given)) and all(map(callers.takes, taken))
 
 
 def test_a_variable_whose_struct_is_known_has_its_fields() -> None:

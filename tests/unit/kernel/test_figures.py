@@ -266,3 +266,24 @@ def test_neither_logs_of_the_kernel_nor_programs_are_quoted() -> None:
         "It is cheap. read(2) takes 4 ns more.\n"
     )
     assert list(figures.told(said)) == ["read(2) takes 4 ns more."]
+
+
+def test_a_state_that_becomes_another_is_no_figure() -> None:
+    """``order 0 -> 1`` of an allocation was quoted as a figure."""
+    for text in ("order 0 -> 1 fails", "the refcount 0 -> 1 transition", "level 3 -> 2", "state 2 => 3"):
+        assert list(figures.told(text)) == [], text
+    assert list(figures.told("atomics per call: 3 -> 1")) == ["atomics per call: 3 -> 1"]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("threads,before,after\n1,100,101\n8,200,350", ["threads before after", "1 100 101", "8 200 350"]),
+        ("cpus, a, b\n1, 10.2, 11.3\n2, 10.2, 14.1", ["cpus a b", "1 10.2 11.3", "2 10.2 14.1"]),
+        ("a, b, c\n1, 2, 3", []),  # of nobody knows what
+        ("It moves foo, bar, and baz.\nThen a, b, c.", []),
+        ("Tested on x86, arm64, riscv\nand s390, alpha, mips", []),
+    ],
+)
+def test_a_table_whose_columns_are_parted_by_commas_is_a_table(text: str, found: list[str]) -> None:
+    assert list(figures.told(f"Results:\n\n{text}\n")) == found

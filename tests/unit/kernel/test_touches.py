@@ -54,3 +54,20 @@ def test_which_locks_may_be_mutexes(call: str, mutex: bool) -> None:
 )
 def test_flags_that_charge_are_told_where_there_are_more_or_fewer(lines: str, names: tuple[str, ...]) -> None:
     assert touches.charges(lines.split("\n")) == names
+
+
+@pytest.mark.parametrize(
+    ("lines", "names"),
+    [
+        (("-\twake_up(&x->wait);", "+\twake_up_all(&x->wait);"), ("wake_up_all",)),
+        (
+            ("-\tif (wait_event_interruptible_exclusive(w, c) < 0)", "+\tif (wait_event_interruptible(w, c) < 0)"),
+            ("wait_event_interruptible_exclusive",),
+        ),
+        (("-\t\twake_up_all(&x->wait);", "+\twake_up_all(&x->wait);"), ()),  # it moved
+        (("+\twake_up(&x->wait);",), ()),
+        (("+\tentry.flags |= WQ_FLAG_EXCLUSIVE;", "+\t/* wake_up_all() would do */"), ("WQ_FLAG_EXCLUSIVE",)),
+    ],
+)
+def test_what_wakes_more_or_fewer_is_named(lines: tuple[str, ...], names: tuple[str, ...]) -> None:
+    assert touches.woken(diff(*lines)) == names

@@ -44,6 +44,20 @@ def test_the_figure_leaves_out_the_suite_where_names_with_it_would_be_cut() -> N
     assert [line.split()[0] for line in told[1:]] == ["contention/dup", "contention/pipe"]
 
 
+def test_of_several_suites_these_give_way_where_cases_would_have_one_name() -> None:
+    """A review with --smp 4 had "syscalls/cre…nstructions" three times, of three cases, and "contention/c…" of two."""
+    cases = (
+        "syscalls/create_exists", "contention/open_separate", "contention/open_one", "syscalls/create_unlink-0",
+        "contention/create_separate", "contention/create_one", "syscalls/create_many",
+    )  # fmt: skip
+    names = [f"{case}, {metric}" for case in cases for metric in ("instructions", "transfers")]
+    told = effects.short_names(names, effects.NAME)
+    assert len(set(told)) == len(names) and max(map(len, told)) <= effects.NAME
+    assert told[:2] == ["create_ex…, instructions", "create_exists, transfers"]
+    alike = ["a/pipe_of_many_writers, instructions", "b/pipe_of_many_writers, instructions"]
+    assert effects.short_names(alike, effects.NAME) == ["a/pipe_of…, instructions", "b/pipe_of…, instructions"]
+
+
 def test_of_a_long_name_the_case_is_cut_not_the_metric() -> None:
     found = [
         cell(case, metric, primary=True, effect_percent=size)

@@ -6,8 +6,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from kdelta.model import Remark
-from kdelta.model.experiment import UNLIKE
+from kdelta.model import Case, Looked, Remark
+from kdelta.model.experiment import SHARED, UNLIKE
 from kdelta.report import terminal
 from kdelta.report.headline import of_cells, of_sweeps
 from kdelta.report.view import build
@@ -42,6 +42,28 @@ def test_that_kernels_have_other_configs_is_part_of_the_answer() -> None:
     view = build(replace(result, warnings=(told, *result.warnings)), detail)
     assert ". b was built here, a was not: part of each effect may be the config's" in view.headline.text
     assert "5,210 options of their configs differ" in " ".join(terminal.render(view).split())
+
+
+def test_that_one_cpu_shows_nothing_of_what_a_patch_shares_is_part_of_the_answer() -> None:
+    """A lock put beside what all read: "as many instructions in all 12 cases", and that was the answer."""
+    result, detail = exact()
+    told = Remark(SHARED, "struct foo, spin_lock")
+    notes = replace(result.experiment.annotations, notes=(told,))
+    one = replace(result.experiment, cases=(Case(workload="pipe"),), annotations=notes)
+    view = build(replace(result, experiment=one, warnings=(told, *result.warnings)), detail)
+    assert ". What moves between CPUs (struct foo, spin_lock) was not looked at: --smp 8 does." in view.headline.text
+    assert any("the same command with --smp 8 does" in line for line in view.looked)
+    assert told.text not in view.footnotes
+    arm = replace(one, kernels=tuple(replace(kernel, arch="arm64") for kernel in one.kernels))
+    view = build(replace(result, experiment=arm), detail)
+    assert view.headline.text.endswith("was not looked at.") and not any("--smp" in line for line in view.looked)
+    for quiet in (replace(one, machine=replace(one.machine, smp=4)), replace(one, cases=())):
+        view = build(replace(result, experiment=quiet), detail)
+        assert "between CPUs" not in view.headline.text
+    shifted = replace(notes, looked=Looked(functions=9, differ=0, candidates=0, shifted=True, elsewhere=("foo",)))
+    view = build(replace(result, experiment=replace(one, cases=(), annotations=shifted), results=()), detail)
+    assert "at other addresses" in view.headline.text
+    assert view.headline.text.endswith("looked at: kdelta compare BASELINE PATCHED --smp 8 --case CASE does.")
 
 
 def test_of_as_many_cases_the_larger_hidden_change_is_told() -> None:

@@ -44,6 +44,12 @@ def test_lines_that_move_stand_hottest_first_with_who_moves_them() -> None:
     assert "and 3 more (--all)" in moved_lines(BEFORE, AFTER, 1)
 
 
+def test_that_objects_are_in_a_larger_cache_is_told_where_they_go_by_its_name() -> None:
+    rows = moved_lines(_profile(**{"kmalloc-64+0x0": 58}), _profile(**{"kmalloc-192+0x0": 46}), None)
+    assert rows[4].split()[:4] == ["kmalloc-192+0x0", "5.80", "4.60", "-1.20"]
+    assert "What was in kmalloc-64 before is in kmalloc-192 after: it goes by that on both sides." in rows
+
+
 def test_what_was_added_up_of_further_lines_is_no_line_and_stands_last() -> None:
     many, few = _profile(tasklist_lock=58, **{"[others]": 170}), _profile(tasklist_lock=58, **{"[others]": 10})
     for limit in (None, 1):

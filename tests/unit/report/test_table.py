@@ -70,3 +70,36 @@ def test_a_line_that_moves_on_one_kernel_is_no_row_of_the_others() -> None:
     assert second[1].split() == ["transfers", "base", "two"]
     assert [line.split()[0] for line in second[3:] if not line.startswith(" ")] == ["a"]
     assert not any("its_lock" in line for line in second)
+
+
+def test_how_a_kernel_ended_is_told_once_where_that_takes_lines() -> None:
+    """A kernel that panics at boot had the three lines of its panic below each of twelve cases."""
+    why = "panicked: while it booted: Kernel panic - not syncing: No working init found. Try passing init= option"
+    ends = (
+        (why, "panicked"),
+        (why, "panicked"),
+        ("failed: open: ENOENT", "failed"),
+        ("failed: open: ENOENT", "failed"),
+    )
+    groups = tuple(
+        Group(
+            title=f"case{place}",
+            rows=(
+                Row(
+                    metric="instructions",
+                    baseline="9/op",
+                    cells=(
+                        Cell(
+                            kernel="7.0", effect=state, interval="", mark="", sentence=said, notes=(),
+                            source=cell(f"case{place}", state=state, verdict=None),
+                        ),
+                    ),
+                ),
+            ),
+        )
+        for place, (said, state) in enumerate(ends)
+    )  # fmt: skip
+    lines = table_lines(Table(baseline="6.12", kernels=("7.0",), groups=groups), 72, causes=True)
+    below = [line.strip() for line in lines if line.startswith("      ")]
+    assert below[0].startswith("panicked: while it booted") and below.count("panicked, as above") == 1
+    assert below[-3:] == ["panicked, as above", "failed: open: ENOENT", "failed: open: ENOENT"]

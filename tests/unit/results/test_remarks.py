@@ -103,6 +103,9 @@ def test_rep_bytes_stand_beside_the_instructions_that_hide_them(stored: Store) -
     assert remarks.on_rows(made(), stored, hung)[0].extra == {}  # not "0 B" of a kernel that was not measured
     unknown = replace(side, verdict="inconclusive")  # of identical kernels, say: nobody knows whether they differ
     assert remarks.on_rows(made(), stored, [row(case="pipe", primary=False), unknown])[0].extra == {}
+    alone = [replace(one, patched_label="", patched=None) for one in (row(case="pipe", primary=False), side)]
+    alone[1] = replace(alone[1], baseline=512.0)
+    assert remarks.on_rows(made(), stored, alone)[0].extra == {"rep_bytes_baseline": 512.0}  # no other side of 0 B
 
 
 def test_reclaim_is_told_by_kernel_as_the_median_of_its_runs(store: Store) -> None:

@@ -86,6 +86,8 @@ def test_sizes_and_switches_have_one_canonical_form(shipped: dict[str, Workload]
         ("pipe:pattern=hurd", "did you mean herd?"),
         ("pidfd_open:held=maybe", "0 or 1"),
         ("pipe:", "nothing after the colon"),
+        ("syscalls/getpid:target=own", "syscalls/getpid has no knobs"),
+        ("contention/open_one:tasks=2", "has no knobs: it has a task on each CPU, so --smp says how many"),
         ("pipe:writers", "not knob=value"),
         ("pipe:writers=1,writers=2", "writers=a|b"),
         ("pipe:writers=1|1", "given twice"),

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which way a figure of a mail goes: better, worse, or nobody knows. Pure; told by units and by words, never judged."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Set
+from typing import Literal
+
+Direction = Literal[-1, 0, 1]  # worse, not known, better
+
+_NUMBER = r"(?<![\w.])(\d[\d,]*(?:\.\d+)?)\s?((?-i:[kKMGT])?)"
+_TIME = r"[nuµm]?s(?:ec(?:ond)?s?)?|seconds?|cycles|instructions|insns|misses"
+_RATE = r"(?:[kKMGT]i?)?(?:[Bb]|bit|byte)s?(?:/s\w*|ps)|\w*/s(?:ec\w*)?|iops|ops|[tqrp]ps"
+_UNIT = rf"(?:\s?({_TIME}|{_RATE})\b)?"
+_BOTH = re.compile(rf"{_NUMBER}{_UNIT}\s+(?:->|=>|\u2192|to)\s+{_NUMBER}{_UNIT}", re.I)
+_RATED = re.compile(rf"(?:{_RATE})$", re.I)
+_SECONDS = re.compile(r"[nuµm]s", re.I)
+_PARTS = {"n": 1e-9, "u": 1e-6, "µ": 1e-6, "m": 1e-3}
+_SCALES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
+_BETTER = re.compile(
+    r"\b(?:fast|quick|cheap)er\b|\bbetter\b|\bimprov\w+|\bspeed-?ups?\b|\b(?:twice|times)\s+(?:as\s+)?fast\b", re.I
+)
+_WORSE = re.compile(r"\bslow(?:er|down|s)\w*|\bregress\w*|\bworse\b|\bdear(?:er)?\b|\boverhead\b|\bcosts?\b", re.I)
+_DENIED = re.compile(r"\b(?:no|not|n't|without|neither|never|than before|noise|same|unchanged)\b", re.I)
+
+
+def of(line: str) -> Direction:
+    """Which way one line goes: ``4.2 us -> 3.1 us``, ``3 % faster``."""
+    if _DENIED.search(line):
+        return 0
+    if found := {side for match in _BOTH.finditer(line) if (side := _of_sides(*match.groups()))}:
+        return _one(found)
+    words: set[Direction] = set()
+    words |= {1} if _BETTER.search(line) else set()
+    words |= {-1} if _WORSE.search(line) else set()
+    return _one(words)
+
+
+def of_all(lines: Iterable[str]) -> Direction:
+    """Which way all lines go that go any; not known where some go the other way."""
+    return _one({direction for line in lines if (direction := of(line))})
+
+
+def _one(found: Set[Direction]) -> Direction:
+    return next(iter(found)) if len(found) == 1 else 0
+
+
+def _of_sides(old: str, scale: str, unit: str, new: str, scale_after: str, unit_after: str) -> Direction:
+    """Of two figures, of which the first may leave the unit to the second; without a unit nobody knows the better."""
+    unit_before = unit or unit_after
+    rated = bool(_RATED.match(unit_after or ""))
+    if not unit_after or rated != bool(_RATED.match(unit_before)):
+        return 0
+    before, after = (
+        _value(old, scale or (scale_after if not unit else ""), unit_before),
+        _value(new, scale_after, unit_after),
+    )
+    if before == after:
+        return 0
+    return 1 if (after > before) == rated else -1
+
+
+def _value(digits: str, scale: str, unit: str) -> float:
+    parts = _PARTS.get(unit[:1].lower(), 1.0) if _SECONDS.match(unit) else 1.0
+    return float(digits.replace(",", "")) * _SCALES[scale.lower()] * parts

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which way figures of mails go: by their units first, then by words; where both are told, nobody knows."""
+
+from __future__ import annotations
+
+import pytest
+
+from kdelta.kernel import directions
+
+
+@pytest.mark.parametrize(
+    ("line", "way"),
+    [
+        ("eventfd2+close: 1423 ns -> 1390 ns", 1),
+        ("10 us -> 12 us", -1),
+        ("latency 900 ns -> 1.1 us", -1),
+        ("2 ms -> 900 us", 1),
+        ("7,000 -> 6,500 cycles", 1),
+        ("will-it-scale eventfd1_threads -t 32: 11.2M -> 14.9M ops/s", 1),
+        ("1.2M -> 900k ops/s", -1),
+        ("900 kB/s -> 1.1 MB/s", 1),
+        ("8 threads: 3.1 M/s -> 3.4 M/s", 1),
+        ("goes from 5 s to 4 s", 1),
+        ("3 % faster", 1),
+        ("a 12% regression", -1),
+        ("p50 3 % faster, p99 2 % slower", 0),
+        ("before 4,102,233 ops/s", 0),
+        ("5 -> 4", 0),
+        ("5 s -> 4 MB/s", 0),
+        ("hackbench: 3.412 s -> 3.409 s, in the noise", 0),
+        ("no overhead: 1 % slower", 0),
+    ],
+)
+def test_which_way_a_figure_goes(line: str, way: int) -> None:
+    assert directions.of(line) == way
+
+
+def test_several_figures_go_one_way_or_none() -> None:
+    assert directions.of_all(["1 us -> 2 us", "x: 5", "3 % slower"]) == -1
+    assert directions.of_all(["1 us -> 2 us", "3 % faster"]) == 0 == directions.of_all([])

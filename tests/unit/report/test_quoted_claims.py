@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The figures that a series gives itself beside what was measured: what goes the other way is said."""
+
+from __future__ import annotations
+
+import pytest
+
+from kdelta.report.claims import quoted
+from kdelta.report.tallies import tallied
+from unit.report.report_samples import cell
+
+BETTER, WORSE = ("open: 1.2M -> 1.4M ops/s",), ("open: 1.4M -> 1.2M ops/s",)
+OTHER = "These get better; what was measured here does not"
+
+
+@pytest.mark.parametrize(
+    ("claims", "verdicts", "said"),
+    [
+        (BETTER, ("regressed", "same"), True),
+        (BETTER, ("regressed", "improved"), False),
+        (BETTER, ("same", "same"), False),
+        (WORSE, ("regressed", "same"), False),
+        ((*BETTER, *WORSE), ("regressed",), False),
+    ],
+)
+def test_a_claim_that_the_result_contradicts_is_named(
+    claims: tuple[str, ...], verdicts: tuple[str, ...], said: bool
+) -> None:
+    """A patch that "gets 8 % faster" had more instructions in all cases: one had to hold both against each other."""
+    cells = [cell(f"case{n}", "instructions", verdict=verdict) for n, verdict in enumerate(verdicts)]
+    text = " ".join(quoted(claims, tallied(cells, exact=True)).split())
+    assert (OTHER in text) is said and claims[0] in text
+    assert ("more instructions" in text and "Counts are no times: --timed measures them." in text) is said
+
+
+def test_where_nothing_was_measured_figures_are_quoted_alone() -> None:
+    assert OTHER not in quoted(BETTER)
