@@ -106,7 +106,7 @@ def _boot(site: Site, work: Work) -> RawBoot:
     with folders.private(site.scratch) as folder:
         if site.native:
             program = site.programs[work.kernel.arch]
-            return native.run(program, work.data, work.jobs.text(), folder, work.limit_s, site.options.hardware)
+            return native.run(program, work.files, work.jobs.text(), folder, work.limit_s, site.options.hardware)
         if site.lab is not None:
             return site.lab.boot(_order(site, work, site.lab.described.options.tty), folder)
         guest = _guest(site, work, folder)
@@ -170,16 +170,16 @@ def _order(site: Site, work: Work, port: str) -> Order:
         limit_s=work.limit_s,
         program=site.programs[work.kernel.arch] if site.options.in_system else None,
         job_list=work.jobs.text(),
-        data=work.data,
+        data=work.files,
     )
 
 
 def _payload(site: Site, work: Work, jobs: str | None) -> bytes:
-    return image.payload(site.programs[work.kernel.arch], work.data, jobs, work.programs, work.trees)
+    return image.payload(site.programs[work.kernel.arch], work.files, jobs, work.programs, work.trees)
 
 
 def _content(site: Site, work: Work, jobs: str) -> bytes:
-    return image.content(site.programs[work.kernel.arch], work.data, jobs, work.programs, work.trees)
+    return image.content(site.programs[work.kernel.arch], work.files, jobs, work.programs, work.trees)
 
 
 def _counted(site: Site, work: Work) -> RawBoot:

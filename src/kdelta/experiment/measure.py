@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -20,7 +20,7 @@ from kdelta.kernel.layouts import laid_out
 from kdelta.machine.boot import RawBoot
 from kdelta.model import Case, Effort, Experiment, Metric, PlannedBoot, RunResult
 from kdelta.results.definitions import define
-from kdelta.spec import counted
+from kdelta.spec import counted, needs
 from kdelta.spec.program import PACK
 from kdelta.spec.workloads import Workload
 
@@ -36,6 +36,7 @@ class Measuring(Struct, frozen=True, kw_only=True):
     exact_ops: Mapping[int, int]
     metrics: Mapping[int, Sequence[Metric]]
     data: Mapping[str, Path]  # of all workloads: one settled guest serves every case
+    own: Mapping[str, Path]  # of these cases: programs, and what few kernels can run
     programs: Mapping[str, Path]
     trees: tuple[Path, ...]
     names: NamesOf
@@ -64,6 +65,7 @@ class Measuring(Struct, frozen=True, kw_only=True):
             wall_limits_s=limits_s if e.effort.by_the_wall else {},
             mitigations=plan.mitigations,
             data=self.data,
+            own=self.own,
             programs=self.programs,
             trees=self.trees,
             plugin=self.plugin,
@@ -110,6 +112,10 @@ class Measuring(Struct, frozen=True, kw_only=True):
         return counted.jobs({index: cases[index] for index in indexes}, len(cases))
 
 
+def _files(workloads: Iterable[Workload]) -> dict[str, Path]:
+    return {name: path for workload in workloads for name, path in workload.data_files.items()}
+
+
 def measuring(
     experiment: Experiment,
     workloads: Mapping[str, Workload],
@@ -121,14 +127,17 @@ def measuring(
     named = {index: workloads[case.workload] for index, case in jobs.items()}
     defined = experiment.definitions or define(experiment, workloads)
     pressed = any(case.pressure for case in experiment.cases)
-    data = {name: path for workload in workloads.values() for name, path in workload.data_files.items()}
+    shared = [workload for workload in workloads.values() if not needs.are_rare(workload.needs)]
+    rare = {name for case in experiment.cases if needs.are_rare(workloads[name := case.workload].needs_of(case))}
+    own = _files(workload for name, workload in workloads.items() if name in rare)
     specs, trees = programs.packed(experiment, jobs)
     return Measuring(
         experiment=experiment,
         efforts={index: workload.effort(experiment.effort) for index, workload in named.items()},
         exact_ops={index: workload.exact_ops for index, workload in named.items()},
         metrics={index: defined[case.workload].metrics for index, case in jobs.items()},
-        data=data | specs,
+        data=_files(shared),
+        own=own | specs,
         trees=trees,
         programs=pressure.programs([kernel.arch for kernel in experiment.kernels]) if pressed else {},
         names=names,

@@ -18,7 +18,6 @@ from kdelta.attribution.reach import Row
 from kdelta.experiment.boot_once import identity
 from kdelta.experiment.measure import Measuring
 from kdelta.experiment.work import Site, Work
-from kdelta.guest import packing
 from kdelta.guest.metrics import repetitions
 from kdelta.guest.protocol import interval_of
 from kdelta.kernel import cache, maps
@@ -77,9 +76,8 @@ def ready(kinds: Sequence[Measuring], digests: Sequence[str], site: Site, table:
 
 
 def base_of(site: Site, work: Work) -> str:
-    """What the boots of all rows of a kernel have in common: not the files of a program, whose digest its job says."""
-    shared = {name: path for name, path in work.data.items() if not name.startswith(f"{packing.SPEC}/")}
-    return identity(site, replace(work, jobs=replace(work.jobs, lines=()), data=shared, trees=()))
+    """What the boots of all rows of a kernel have in common: not a case's own files, which its job names."""
+    return identity(site, replace(work, jobs=replace(work.jobs, lines=()), own={}, trees=()))
 
 
 def path_of(kernel: Kernel, base: str, work: Work, parts: int, table: SymbolTable) -> Path:

@@ -38,6 +38,11 @@ def met(needs: Iterable[Need], config: Mapping[str, str]) -> bool:
     return all(config.get(need.config) == "y" for need in needs if need.rare)
 
 
+def are_rare(needs: Iterable[Need]) -> bool:
+    """Whether few kernels have all of ``needs``."""
+    return any(need.rare for need in needs)
+
+
 def with_others(options: Sequence[str], of_workloads: Iterable[Sequence[Need]]) -> tuple[str, ...]:
     """``options`` that would build something, and those that workloads need besides to execute it.
 
@@ -47,7 +52,7 @@ def with_others(options: Sequence[str], of_workloads: Iterable[Sequence[Need]]) 
     found = dict.fromkeys(options)
     for needs in of_workloads:
         asked = [need for need in needs if need.config in options and need.when]
-        if not asked or not any(need.rare for need in needs):
+        if not asked or not are_rare(needs):
             continue
         fewest = min(sum(map(len, need.when.values())) for need in asked)
         for one in (need for need in asked if sum(map(len, need.when.values())) == fewest):

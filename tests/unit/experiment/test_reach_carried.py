@@ -132,7 +132,7 @@ def test_a_program_among_the_cases_leaves_the_rows_of_all_others_where_they_are(
     for name, path in files.items():
         path.write_text(name)
     pack = {"program/0a1b": files["program/0a1b"]}
-    program = replace(plain.work, data=pack, trees=(files["program/0a1b"],))
+    program = replace(plain.work, own=pack, trees=(files["program/0a1b"],))
     shared = replace(plain.work, data={"names.txt": files["names.txt"]})
     bases = [reach_rows.base_of(bench.site, replace(work, kernel=kernel)) for work in (plain.work, program, shared)]
     assert bases[0] == bases[1] != bases[2]  # what all workloads share is in every guest

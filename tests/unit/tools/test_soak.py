@@ -41,7 +41,7 @@ def _measuring(asked: Experiment) -> Measuring:
     effort = {index: Effort() for index in range(len(asked.cases))}
     nothing: dict[str, Path] = {}
     return Measuring(
-        experiment=asked, efforts=effort, exact_ops=dict.fromkeys(effort, 1), metrics={}, data=nothing,
+        experiment=asked, efforts=effort, exact_ops=dict.fromkeys(effort, 1), metrics={}, data=nothing, own=nothing,
         programs=nothing, trees=(), names=lambda kernel: Names(),
     )  # fmt: skip
 
