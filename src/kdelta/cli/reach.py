@@ -87,7 +87,7 @@ def command(kernel: str, functions: tuple[str, ...], **options: Any) -> int:
     with going_on(THE_SAME), Reporter(args.quiet) as reporter:
         resolved = resolve_all([spec], reporter)[0]
         if not (args.cases or args.suites):
-            cases = programs.runnable(resolved, cases, reporter)
+            cases = programs.runnable([resolved], cases, workloads, reporter)
         table = naming.load(resolved)
         if isinstance(table, NoSymbols):
             raise UserError(f"{kernel}: {table.why}")

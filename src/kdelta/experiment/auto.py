@@ -82,7 +82,7 @@ def choose(
         HostError: no QEMU, a full disk.
     """
     found, missed = _differences(kernels, progress), unseen.of(kernels[-1], specs)
-    asked = replace(asked, cases=tuple(_candidates(kernels, asked, progress)))
+    asked = replace(asked, cases=tuple(programs.runnable(kernels, asked.cases, asked.workloads, progress)))
     bare = Looked(
         functions=found.functions,
         differ=len(found.changes),
@@ -304,11 +304,3 @@ def _looked(bare: Looked, found: Changes, chosen: selection.Selection, reach: Re
         taken_over=len(reach.taken_over),
         beyond=tuple(sorted({name for row in reach.taken_over for name in row.beyond})),
     )
-
-
-def _candidates(kernels: Sequence[Kernel], asked: Asked, progress: Progress) -> list[Case]:
-    """The cases that the first kernel can run; none that needs what few kernels have where one has it not."""
-    found = programs.runnable(kernels[0], asked.cases, progress)
-    own = {case.name: asked.workloads[case.workload].needs_of(case) for case in found}
-    configs = [source.options(kernel) or kernel.config for kernel in kernels]
-    return [case for case in found if all(needs.met(own[case.name], config) for config in configs)]

@@ -11,9 +11,10 @@ from kdelta import paths
 from kdelta.errors import UserError
 from kdelta.experiment import ahead
 from kdelta.guest import binary, packing, pressure
+from kdelta.kernel import source
 from kdelta.model import Arch, Case, Experiment, Kernel, Progress
-from kdelta.spec import program
-from kdelta.spec.workloads import catalogue
+from kdelta.spec import needs, program
+from kdelta.spec.workloads import Workload, catalogue
 from kdelta.units import counted
 
 
@@ -39,15 +40,23 @@ def _data(own: Sequence[Path]) -> list[Path]:
     return [path for workload in catalogue(own).values() for path in workload.data_files.values()] if own else []
 
 
-def runnable(kernel: Kernel, cases: Sequence[Case], progress: Progress) -> list[Case]:
-    """Those of ``cases`` that guests of ``kernel`` can run: no programs of this machine where that is another."""
-    here = pressure.MACHINES.get(platform.machine())
-    found = [case for case in cases if kernel.arch == here or not _is_program(case)]
+def runnable(
+    kernels: Sequence[Kernel], cases: Sequence[Case], workloads: Mapping[str, Workload], progress: Progress
+) -> list[Case]:
+    """Those of ``cases`` that guests of ``kernels`` can run, which are of one architecture.
+
+    That are no programs of this machine where it is of another one, which is told; and nothing that needs what few
+    kernels have, where one of these is not known to have it.
+    """
+    here, first = pressure.MACHINES.get(platform.machine()), kernels[0]
+    found = [case for case in cases if first.arch == here or not _is_program(case)]
     if left := len(cases) - len(found):
         progress.note(
-            f"{counted(left, 'case')} left out: programs of this {here} machine, and {kernel.label} is {kernel.arch}"
+            f"{counted(left, 'case')} left out: programs of this {here} machine, and {first.label} is {first.arch}"
         )
-    return found
+    configs = [source.options(kernel) or kernel.config for kernel in kernels]
+    own = {case.name: workloads[case.workload].needs_of(case) for case in found}
+    return [case for case in found if all(needs.met(own[case.name], config) for config in configs)]
 
 
 def _is_program(case: Case) -> bool:

@@ -11,6 +11,7 @@ from kdelta.errors import UserError
 from kdelta.experiment import programs
 from kdelta.model import Case
 from kdelta.model.progress import Quiet
+from kdelta.spec.workloads import catalogue
 from unit.store.store_builders import experiment, kernel
 
 PROGRAM = Case(workload="stress-ng/pipe", params={"pack": "0123"})
@@ -29,9 +30,12 @@ def test_a_map_of_another_architecture_leaves_programs_out(monkeypatch: pytest.M
     """kdelta reach debian:6.12,arch=arm64 was refused: programs of some suites are those of this machine."""
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")
     notes = Notes()
-    assert programs.runnable(kernel(arch="arm64"), [PROGRAM, OWN], notes) == [OWN]
+    assert programs.runnable([kernel(arch="arm64")], [PROGRAM, OWN], catalogue(), notes) == [OWN]
     assert notes.said == ["1 case left out: programs of this x86_64 machine, and 6.12 is arm64"]
-    assert programs.runnable(kernel(arch="x86_64"), [PROGRAM, OWN], notes) == [PROGRAM, OWN] and len(notes.said) == 1
+    assert (
+        programs.runnable([kernel(arch="x86_64")], [PROGRAM, OWN], catalogue(), notes) == [PROGRAM, OWN]
+        and len(notes.said) == 1
+    )
 
 
 def test_a_program_that_was_asked_for_is_refused_with_what_can_be_measured(monkeypatch: pytest.MonkeyPatch) -> None:
