@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "harness.h"
+#include "objects.h"
 
 #define PIDS_FROM 400 /* above those that the kernel has started */
 #define PIDS 3072
@@ -65,28 +66,66 @@ void crng_renew(void)
 }
 
 /*
- * Pages, files and pipes that stay: as many at most as the kernel hands out together (a batch
- * of pages of a CPU, a slab), so that any place in one may come next. Each seed pays for them.
- * How many is not drawn but spread evenly over any few seeds that follow each other, by
- * multiples of the golden, silver and bronze ratio (Kronecker sequences; Weyl, Math. Ann. 77,
- * 1916): of 16 pipes, seeds 1 to 8 had drawn 5 to 10, and pidfd_open of 6.12 takes 1 % fewer
- * instructions with 12 or more.
+ * How many of each a seed holds: from one, so that a rehearsal (seed 0) has made each, to as many as
+ * the kernel hands out together (a slab, a CPU's sheaf), so that any place in one may come next,
+ * whatever a kernel has left there when it has booted. They are not drawn but spread evenly over any few seeds that follow each other, by
+ * multiples of the golden ratio and of square roots (Kronecker sequences; Weyl, Math. Ann. 77,
+ * 1916): of 16 pipes, seeds 1 to 8 had drawn 5 to 10.
  */
-static void hold(uint64_t seed)
+#define PAGES_PART 0x4d82b446159f360fu
+#define PAGES_BITS 7
+#define PROCESSES_PART 0x298b075b4b6a5240u
+#define PROCESSES_BITS 2
+
+static const struct {
+	int (*make)(unsigned int nr);
+	uint64_t part;	   /* of 2^64 */
+	unsigned int bits; /* fewer than 1 << bits */
+} held[] = {
+	{object_pipe, 0x9e3779b97f4a7c15u, 6},	  {object_file, 0x6a09e667f3bcc908u, 6},
+	{object_memfd, 0xbb67ae8584caa73bu, 6},	  {object_socket, 0x7311c2812425cfa0u, 4},
+	{object_eventfd, 0xa54ff53a5f1d36f1u, 5}, {object_epoll, 0x314d14951b3e6a83u, 4},
+	{object_timerfd, 0x510e527fade682d1u, 4}, {object_inotify, 0xdf7bd629e9db362fu, 3},
+};
+
+static unsigned int few(uint64_t seed, uint64_t part, unsigned int bits)
 {
-	uint64_t pipes = seed * 0x9e3779b97f4a7c15u >> 60, files = seed * 0x6a09e667f3bcc908u >> 59;
-	uint64_t pages = 16 + (seed * 0x4d82b446159f360fu >> 57);
+	return (unsigned int)(seed * part >> (64 - bits));
+}
+
+static void hold_pages(unsigned int pages)
+{
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	char *p = mmap(NULL, pages * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
 		       0);
-	int ends[2];
 
 	for (; p != MAP_FAILED && pages; pages--)
 		p[(pages - 1) * page] = 1;
-	while (files-- && open("/dev/null", O_RDONLY) >= 0)
-		;
-	while (pipes-- && !pipe(ends))
-		;
+}
+
+/* Those of a process end with it, and none stays: it would be seen. */
+static void use_processes(unsigned int n)
+{
+	int made[1 << PROCESSES_BITS];
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		made[i] = object_process(i);
+	while (i--)
+		if (made[i] > 0)
+			object_end_process(made[i]);
+}
+
+static void hold(uint64_t seed)
+{
+	size_t i;
+	unsigned int nr;
+
+	for (i = 0; i < sizeof(held) / sizeof(*held); i++)
+		for (nr = 1 + few(seed, held[i].part, held[i].bits); nr; nr--)
+			held[i].make(nr);
+	use_processes(few(seed, PROCESSES_PART, PROCESSES_BITS));
+	hold_pages(16 + few(seed, PAGES_PART, PAGES_BITS));
 }
 
 static void hold_until_killed(uint64_t seed, int ready)

@@ -1,12 +1,33 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <signal.h>
 #include <stdint.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "harness_ready.h"
 #include "stream.h"
+
+#define AGAIN SIZE_MAX
+
+/* The one that goes on is forked now; it leads a session as this one has. Its parent will be who adopts orphans. */
+static void again(int fd)
+{
+	pid_t pid;
+	int says;
+
+	if (read(fd, &says, sizeof(says)) != sizeof(says))
+		_exit(1);
+	pid = fork();
+	if (!pid) {
+		setsid();
+		return;
+	}
+	write_all(says, (const char *)&pid, sizeof(pid));
+	_exit(0);
+}
 
 /* Its length comes first: others that were forked in between keep the pipe open. */
 static void take_order(int fd, struct text *order)
@@ -14,8 +35,12 @@ static void take_order(int fd, struct text *order)
 	char buf[4096];
 	size_t left;
 
-	if (read(fd, &left, sizeof(left)) != sizeof(left))
-		return;
+	do {
+		if (read(fd, &left, sizeof(left)) != sizeof(left))
+			return;
+		if (left == AGAIN)
+			again(fd);
+	} while (left == AGAIN);
 	while (left) {
 		ssize_t n = read(fd, buf, left < sizeof(buf) ? left : sizeof(buf));
 
@@ -74,4 +99,19 @@ pid_t ready_go(struct ready *r, const char *order, size_t n)
 	close(r->order);
 	r->pid = 0;
 	return error ? -1 : pid;
+}
+
+int ready_again(struct ready *r, const int says[2])
+{
+	const size_t word = AGAIN;
+	pid_t pid = -1;
+
+	if (write_all(r->order, (const char *)&word, sizeof(word)) ||
+	    write_all(r->order, (const char *)&says[1], sizeof(says[1])) ||
+	    read(says[0], &pid, sizeof(pid)) != sizeof(pid) || pid <= 0)
+		return -1;
+	while (waitpid(r->pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	r->pid = pid;
+	return 0;
 }

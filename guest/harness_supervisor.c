@@ -180,7 +180,11 @@ static pid_t order_child(const struct supervisor *sv, const struct jobs *js, con
 
 int supervisor_perturb(const struct supervisor *sv, uint64_t seed)
 {
-	return perturb_start(seed, &sv->prepared->holder) < 0 ? -1 : 0;
+	struct prepared *p = sv->prepared;
+
+	if (perturb_start(seed, &p->holder) < 0)
+		return -1;
+	return ready_again(&p->child, p->records);
 }
 
 int supervisor_prepare(const struct supervisor *sv)

@@ -9,24 +9,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <sys/inotify.h>
 #include <sys/ipc.h>
 #include <sys/mman.h>
 #include <sys/msg.h>
-#include <sys/prctl.h>
-#include <sys/signalfd.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/timerfd.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "harness.h"
 #include "init.h"
+#include "objects.h"
 
 #define MOST 64 /* of a kind on a CPU: a slab or more of most */
 #define PROCESSES 8
@@ -41,73 +33,6 @@ struct kind {
 	unsigned int most;
 	bool all_end; /* none stays: it would be seen, or be too many (fs.inotify.max_user_instances is 128) */
 };
-
-static int null_file(unsigned int nr)
-{
-	(void)nr;
-	return open("/dev/null", O_RDONLY);
-}
-
-static int one_end(int error, const int ends[2])
-{
-	if (error)
-		return -1;
-	close(ends[1]);
-	return ends[0];
-}
-
-static int pipe_end(unsigned int nr)
-{
-	int ends[2];
-
-	(void)nr;
-	return one_end(pipe(ends), ends);
-}
-
-static int unix_socket(unsigned int nr)
-{
-	int ends[2];
-
-	return one_end(socketpair(AF_UNIX, nr % 2 ? SOCK_STREAM : SOCK_DGRAM, 0, ends), ends);
-}
-
-static int event(unsigned int nr)
-{
-	return eventfd(nr, 0);
-}
-
-static int epoll(unsigned int nr)
-{
-	(void)nr;
-	return epoll_create1(0);
-}
-
-static int timer(unsigned int nr)
-{
-	(void)nr;
-	return timerfd_create(CLOCK_MONOTONIC, 0);
-}
-
-static int signals(unsigned int nr)
-{
-	sigset_t none;
-
-	(void)nr;
-	sigemptyset(&none);
-	return signalfd(-1, &none, 0);
-}
-
-static int watch(unsigned int nr)
-{
-	(void)nr;
-	return inotify_init1(0);
-}
-
-static int unnamed(unsigned int nr)
-{
-	(void)nr;
-	return memfd_create("scattered", 0);
-}
 
 static void path_of(char path[64], unsigned int nr)
 {
@@ -151,11 +76,6 @@ static void end_directory(int nr)
 	rmdir(path);
 }
 
-static void close_made(int fd)
-{
-	close(fd);
-}
-
 /* kmalloc's caches, whatever the size: a queue with one message. */
 static int message(unsigned int nr)
 {
@@ -175,33 +95,19 @@ static void end_message(int queue)
 	msgctl(queue, IPC_RMID, NULL);
 }
 
-/* A task, its memory, mappings, signals, files. */
-static int process(unsigned int nr)
-{
-	pid_t pid = fork();
-
-	(void)nr;
-	if (pid)
-		return pid;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	for (;;)
-		pause();
-}
-
-static void end_process(int pid)
-{
-	kill(pid, SIGKILL);
-	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		;
-}
-
 static const struct kind kinds[] = {
-	{process, end_process, PROCESSES, true}, {null_file, close_made, MOST, false},
-	{named_file, end_file, MOST, false},	 {directory, end_directory, MOST, false},
-	{unnamed, close_made, MOST, false},	 {pipe_end, close_made, MOST, false},
-	{unix_socket, close_made, MOST, false},	 {event, close_made, MOST, false},
-	{epoll, close_made, MOST, false},	 {timer, close_made, MOST, false},
-	{signals, close_made, MOST, false},	 {watch, close_made, MOST, true},
+	{object_process, object_end_process, PROCESSES, true},
+	{object_file, object_close, MOST, false},
+	{named_file, end_file, MOST, false},
+	{directory, end_directory, MOST, false},
+	{object_memfd, object_close, MOST, false},
+	{object_pipe, object_close, MOST, false},
+	{object_socket, object_close, MOST, false},
+	{object_eventfd, object_close, MOST, false},
+	{object_epoll, object_close, MOST, false},
+	{object_timerfd, object_close, MOST, false},
+	{object_signalfd, object_close, MOST, false},
+	{object_inotify, object_close, MOST, true},
 	{message, end_message, MOST, false},
 };
 

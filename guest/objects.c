@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/inotify.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "objects.h"
+
+int object_file(unsigned int nr)
+{
+	(void)nr;
+	return open("/dev/null", O_RDONLY);
+}
+
+static int one_end(int error, const int ends[2])
+{
+	if (error)
+		return -1;
+	close(ends[1]);
+	return ends[0];
+}
+
+int object_pipe(unsigned int nr)
+{
+	int ends[2];
+
+	(void)nr;
+	return one_end(pipe(ends), ends);
+}
+
+int object_socket(unsigned int nr)
+{
+	int ends[2];
+
+	return one_end(socketpair(AF_UNIX, nr % 2 ? SOCK_STREAM : SOCK_DGRAM, 0, ends), ends);
+}
+
+int object_eventfd(unsigned int nr)
+{
+	return eventfd(nr, 0);
+}
+
+int object_epoll(unsigned int nr)
+{
+	(void)nr;
+	return epoll_create1(0);
+}
+
+int object_timerfd(unsigned int nr)
+{
+	(void)nr;
+	return timerfd_create(CLOCK_MONOTONIC, 0);
+}
+
+int object_signalfd(unsigned int nr)
+{
+	sigset_t none;
+
+	(void)nr;
+	sigemptyset(&none);
+	return signalfd(-1, &none, 0);
+}
+
+int object_inotify(unsigned int nr)
+{
+	(void)nr;
+	return inotify_init1(0);
+}
+
+int object_memfd(unsigned int nr)
+{
+	(void)nr;
+	return memfd_create("scattered", 0);
+}
+
+void object_close(int fd)
+{
+	close(fd);
+}
+
+/* A task, its memory, mappings, signals, files. */
+int object_process(unsigned int nr)
+{
+	pid_t pid = fork();
+
+	(void)nr;
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (;;)
+		pause();
+}
+
+void object_end_process(int pid)
+{
+	kill(pid, SIGKILL);
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+}
