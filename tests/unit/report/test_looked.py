@@ -20,6 +20,24 @@ def test_a_file_that_is_not_built_is_told_with_what_builds_it() -> None:
     assert "built with this config: fs/ext4/fsync.c." in looked_at.sentences(replace(looked, builds=()))[1]
 
 
+def test_cases_that_this_kernel_cannot_run_are_named_where_they_execute_what_is_not_looked_at() -> None:
+    """Of a patch to mm/page-writeback.c was told that a program may execute it, and not that cases on ext4 do."""
+    looked = Looked(
+        functions=9, differ=2, candidates=5, unreached=(Unreached(name="writeback_iter (new)"),), measured=("get",),
+        rare={"writeback_iter": "files:on=ext4,op=write_fsync", "get": "files:on=ext4"},
+        rare_options=("BLOCK", "SIZE=7"),
+    )  # fmt: skip
+    said = (
+        "Cases that need other options execute it, or more of it: writeback_iter in files:on=ext4,op=write_fsync; the"
+    )
+    how = "same kdelta review with --config 'BLOCK=y SIZE=7'."
+    assert f"{said} {how}" in looked_at.sentences(looked)
+    assert looked_at.document(looked)["rare"] == looked.rare
+    hardly = replace(looked, unreached=(), partly={"get": (8, 70)})
+    assert any("more of it: get in files:on=ext4;" in line for line in looked_at.sentences(hardly))
+    assert not any("need other options" in line for line in looked_at.sentences(replace(looked, unreached=())))
+
+
 def test_all_options_that_are_named_as_off_are_in_the_line_that_turns_them_on() -> None:
     """Of five three were, so that what stood under the other two was off again."""
     names = ("A", "B", "C", "D", "E")
