@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Mails with several diffs, and text between these."""
+
+from __future__ import annotations
+
+import pytest
+
+from kdelta.kernel.mail import steps
+from kdelta.kernel.patch import Applied, apply
+from unit.kernel.test_patch import NEW, OLD, diff
+
+
+def applied(text: str, files: dict[str, str]) -> Applied:
+    return apply(steps(text.encode(), "my.patch")[0], files.get)
+
+
+@pytest.mark.parametrize("between", ["-- \n2.39.5\n\nAndrew, please fold this as well:\n\n", "\nAnd this:\n\n", "\n"])
+def test_text_between_two_diffs_of_one_mail_is_no_part_of_either(between: str) -> None:
+    """A fixup below the signature made the whole mail "hunk 1 does not apply ... the patch has '-'"."""
+    other = diff(OLD.replace("a", "b"), NEW.replace("a", "b"), "fs/b.c")
+    files = {"fs/a.c": OLD, "fs/b.c": OLD.replace("a", "b")}
+    found = applied(diff(OLD, NEW) + between + other, files).files
+    assert {path: file.text for path, file in found.items()} == {"fs/a.c": NEW, "fs/b.c": NEW.replace("a", "b")}
+    assert not applied(diff(OLD, NEW) + other, files).notes
+
+
+def test_an_end_without_newline_is_kept_where_another_file_follows() -> None:
+    cut = diff(OLD, OLD.rstrip("\n")) + "\n\\ No newline at end of file\n" + diff("x\n", "y\n", "fs/b.c")
+    assert applied(cut, {"fs/a.c": OLD, "fs/b.c": "x\n"}).files["fs/a.c"].text == OLD.rstrip("\n")
