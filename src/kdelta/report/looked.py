@@ -113,6 +113,8 @@ def _differ(looked: Looked) -> str:
         return "only instructions that are patched in at boot differ: which functions execute them is not known"
     if looked.sizes_only:
         return "no function differs in size; instructions were not compared"
+    if looked.lined:
+        return f"{rarely.lined(looked)}{_NOTHING}"
     if left_out := _left_out(looked):
         return f"machine code and data are identical, as this config does not build {left_out}"
     if looked.defaults:
@@ -158,6 +160,7 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
     if looked is None:
         return ()
     lines = [f"Changed: {_differ(looked)}."]
+    lines += [f"Beside that {rarely.lined(looked)}."] if looked.lined and looked.differ else []
     if looked.whole:
         through = f": {_names(looked.through)}" if looked.through else ""
         lines.append(f"Whole image: so many functions differ that a header or an option is the cause{through}.")
@@ -384,8 +387,7 @@ def document(looked: Looked) -> dict[str, Any]:
         "builds": list(looked.builds),
         "defaults": list(looked.defaults),
         "parameters": list(looked.parameters),
-        "rare": dict(looked.rare),
-        "rare_options": list(looked.rare_options),
+        **rarely.document(looked),
         "no_time": list(looked.no_time),
         "taken_over": looked.taken_over,
         "beyond": list(looked.beyond),

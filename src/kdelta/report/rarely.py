@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Options that would build what a patch changes, or let cases execute it that this kernel cannot run."""
+"""Options that would build what a patch changes, or let cases execute it that this kernel cannot run; line numbers."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from typing import Any
 
 from kdelta.model import Looked
+from kdelta.units import counted
 
 _SHOWN = 12  # options
 _FUNCTIONS = 3  # the JSON result has all
@@ -30,3 +32,15 @@ def sentence(looked: Looked) -> str:
     return (
         f"Cases that need other options execute it, or more of it: {shown}{more}; {with_options(looked.rare_options)}."
     )
+
+
+def lined(looked: Looked) -> str:
+    """That functions differ in line numbers alone: a clause."""
+    names = ", ".join(looked.lined[:_FUNCTIONS])
+    more = f" and {len(looked.lined) - _FUNCTIONS} more" if len(looked.lined) > _FUNCTIONS else ""
+    return f"line numbers alone (__LINE__) differ in {counted(len(looked.lined), 'function')}: {names}{more}"
+
+
+def document(looked: Looked) -> dict[str, Any]:
+    """The same for scripts."""
+    return {"lined": list(looked.lined), "rare": dict(looked.rare), "rare_options": list(looked.rare_options)}

@@ -20,6 +20,14 @@ def test_a_file_that_is_not_built_is_told_with_what_builds_it() -> None:
     assert "built with this config: fs/ext4/fsync.c." in looked_at.sentences(replace(looked, builds=()))[1]
 
 
+def test_functions_that_differ_in_line_numbers_alone_are_told_beside_what_differs() -> None:
+    looked = Looked(functions=9, differ=1, candidates=5, measured=("f",), lined=("a", "b", "c", "d"))
+    said = "line numbers alone (__LINE__) differ in 4 functions: a, b, c and 1 more"
+    assert looked_at.sentences(looked)[1] == f"Beside that {said}."
+    assert looked_at.nothing(replace(looked, differ=0, measured=())) == f"Nothing was measured: {said}"
+    assert looked_at.document(looked)["lined"] == ["a", "b", "c", "d"]
+
+
 def test_cases_that_this_kernel_cannot_run_are_named_where_they_execute_what_is_not_looked_at() -> None:
     """Of a patch to mm/page-writeback.c was told that a program may execute it, and not that cases on ext4 do."""
     looked = Looked(
