@@ -78,7 +78,7 @@ def _found(before: Kernel, after: Kernel, path: Path | None) -> Changes:
 def without_lines(found: Changes, kernels: Sequence[Kernel], specs: Sequence[KernelSpec]) -> Changes:
     """``found`` without the functions of which nothing but numbers of lines differ (``attribution/lined.py``)."""
     names = [one.name for one in found.changes if one.kind == "code" and not any(one.namesakes)]
-    if not names or found.whole or found.sizes_only or len(specs) != 2 or specs[0].patches:
+    if not names or found.whole or found.sizes_only or not len(kernels) == len(specs) == 2 or specs[0].patches:
         return found
     try:
         by = lined.moves(line for lines in changed.texts(specs) for line in lines)

@@ -35,6 +35,7 @@ def test_functions_with_other_line_numbers_alone_are_no_changes(make: Maker, mon
     told = differing.without_lines(found, kernels, specs)
     assert [one.name for one in told.changes] == ["changed"] and told.lined == ("below", "limit")
     assert differing.without_lines(replace(found, whole=True), kernels, specs).lined == ()
+    assert differing.without_lines(found, [*kernels, kernels[1]], specs).lined == ()  # --each: between is another diff
     assert differing.without_lines(found, kernels, [specs[1], specs[1]]).lined == ()  # what moved its lines is not told
 
     def gone(_: object) -> list[list[str]]:
