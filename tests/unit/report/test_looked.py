@@ -6,7 +6,8 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from kdelta.attribution.reach import Reach, Row
-from kdelta.model import Annotations, Looked, Unreached
+from kdelta.model import Annotations, Looked, Remark, Unreached
+from kdelta.model.experiment import SHARED
 from kdelta.report import looked as looked_at
 
 
@@ -164,3 +165,12 @@ def test_what_the_start_calls_and_no_case_is_told_with_what_may_execute_it() -> 
     assert any(line.endswith(f"anything that differs. {may}") for line in looked_at.sentences(looked))
     start = replace(looked, unreached=(Unreached(name="pipe_init (boot only)"),))
     assert may not in " ".join(looked_at.sentences(start))
+
+
+def test_of_code_that_is_not_built_more_cpus_are_not_said_to_show_anything() -> None:
+    """A new file under an option that is off was "not looked at, on one CPU; the same command with --smp 8 does"."""
+    looked = Looked(functions=9, differ=0, candidates=5, not_built=("fs/count.c",))
+    notes = Annotations(looked=looked, notes=(Remark(SHARED, "atomic_inc"),))
+    assert not any("--smp" in line for line in looked_at.above(notes))
+    built = replace(notes, looked=replace(looked, differ=1, measured=("f",)))
+    assert any("(atomic_inc); the same command with --smp 8 does" in line for line in looked_at.above(built))
