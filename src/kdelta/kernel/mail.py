@@ -313,7 +313,7 @@ def steps(data: bytes, name: str) -> tuple[PatchMail, ...]:
     mails = [mail for mail in mails if not mail.reply] or mails
     mails = [mail for mail in mails if mail.number] or mails  # a cover letter's diff is against the version before
     if not mails and _COLOUR.search(data):  # as git shows it on a terminal
-        return steps(_COLOUR.sub(b"", data), name)
+        return steps(_COLOUR.sub(b"", data).replace(b"\x1b", b""), name)
     if not mails and _COMBINED.search(data):
         raise UserError(
             f"patch {name}: it is the combined diff of a merge, which cannot be applied; "

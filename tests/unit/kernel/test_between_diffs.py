@@ -35,6 +35,11 @@ def test_a_diff_with_the_colours_of_a_terminal_is_one() -> None:
     assert applied(text, {"fs/a.c": OLD}).files["fs/a.c"].text == NEW
 
 
+def test_colours_within_colours_end() -> None:
+    with pytest.raises(UserError, match="no diff found"):
+        steps(b"\x1b[" * 5000 + b"m" * 5000, "p")
+
+
 def test_the_combined_diff_of_a_merge_is_named_as_that() -> None:
     text = "diff --cc fs/a.c\n--- a/fs/a.c\n+++ b/fs/a.c\n@@@ -1,2 -1,2 +1,3 @@@\n  a\n++b\n  c\n"
     with pytest.raises(UserError, match="combined diff of a merge"):
