@@ -72,8 +72,10 @@ WAYS: tuple[tuple[str, str], ...] = (
     (
         "no measurable difference",
         r"\bno\s(?:measur\w+\s(?:performance\s)?(?:difference|change|impact|improvement|effect)"
+        r"|performance\s(?:difference|change|impact|regression|overhead)"
         r"|(?:measur|notic|signific|observ)\w+\s(?:performance\s\w+|regression|overhead|slowdown|cost))s?\b",
     ),
+    ("it is within noise", r"\bwithin\s(?:the\s)?noise\b"),
     ("a factor of 3", r"\bfactor of \d"),
     ("orders of magnitude", r"\border\w* of magnitude"),
     ("shrinks by 12 kB", rf"\b{_SHRUNK}\s+(?:[\w()]+\s+){{0,6}}~?\d[\d,.]*\s?(?:[kKMGT]i?)?(?:B|bytes)\b"),

@@ -95,7 +95,7 @@ def _fields(line: str) -> list[str]:
 def _foreign(said: str) -> bool:
     """Whether a line is of another mail, or of something else than text."""
     apart = _OF_LOG.match(said) or _BAR.match(said)
-    return bool(apart) or len(said) > _LINE_CHARS or said[0] == ">" or (said[0] == "|" and said[-1] != "|")
+    return bool(apart) or len(said) > _LINE_CHARS or said[0] == ">" or (said[0] == "|" and said.count("|") == 1)
 
 
 def _is_row(line: str) -> bool:
