@@ -6,6 +6,9 @@ what should be in it: ``kdelta reach src:debian:7.2``, or a sweep over the whole
 out, and so are kernels of another architecture, and maps of a case that was another one then. Stores do not know that:
 name none from before a case was changed.
 
+Cases that few kernels can run (``needs.rare``) are named for what they alone execute: map a kernel built with the
+options that they need, as ``kdelta reach 'src:debian:7.3,config="BLOCK=y EXT4_FS=y ..."'``, and one built without.
+
 With ``--add`` what the atlas has stays, but for cases that are no longer what they were: of these, and of new ones, a
 few kernels are enough, ``kdelta reach debian:7.2 --case contention/open_one``. Functions of cases that are gone stay:
 too many of them only make it say "no" less often.
