@@ -124,11 +124,20 @@ void child_end_session(const struct child *c)
 		closedir(all);
 }
 
+bool child_kernel_died(void)
+{
+	char line[32];
+
+	return read_line("/proc/sys/kernel/tainted", line, sizeof(line)) && is_taint_of_death(line);
+}
+
 /* Who may have sent it. */
 static const char *sender(const struct child *c)
 {
 	switch (WTERMSIG(c->status)) {
 	case SIGKILL:
+		if (!c->died && child_kernel_died())
+			return ", by the kernel, which met a bug of its own: see its console";
 		if (oom_kills() < 0)
 			return " (out of memory?)";
 		if (oom_kills() > c->oom_kills)

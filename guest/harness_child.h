@@ -18,6 +18,7 @@ struct child {
 	bool ended, late;
 	bool stays;	/* closed the pipe, but lives on */
 	long oom_kills; /* of this system, before it began */
+	bool died;	/* the kernel had found a bug of its own by then */
 	struct text said;
 };
 
@@ -29,6 +30,8 @@ void child_finish(struct child *c, bool all, const char *cgroup);
 void child_end_session(const struct child *c);
 bool child_has_outcome(const struct child *c);
 bool child_is_ok(const struct child *c);
+/* Whether the kernel ended a task for a bug of its own: an oops. */
+bool child_kernel_died(void);
 /* Why there is no outcome. */
 void child_describe_death(const struct child *c, const struct job *job, char *why, size_t size);
 

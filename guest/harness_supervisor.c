@@ -223,10 +223,11 @@ static bool run_child(const struct supervisor *sv, const struct jobs *js, const 
 		      const char *cgroup, const char *tmp, struct pressure *p)
 {
 	struct child c = {.fd = -1};
-	bool ok = false, held;
+	bool ok = false, held, fresh = sv->init && (js->exact || job->batches);
 
 	/* In a guest that counts nothing came before, and to read it would move what is counted. */
-	c.oom_kills = sv->init && (js->exact || job->batches) ? 0 : oom_kills();
+	c.oom_kills = fresh ? 0 : oom_kills();
+	c.died = !fresh && child_kernel_died();
 	c.pid = start_child(sv, js, job, cgroup, tmp, &c.fd);
 	if (c.pid > 0) {
 		child_collect(&c, job->limit_ms * 1000000u);

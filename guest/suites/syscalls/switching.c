@@ -149,20 +149,28 @@ SETUP(eventfd_pingpong)
 
 static _Atomic uint32_t *turn;
 
-/* Passes the turn on and waits for it to come back. */
-static void pass(uint32_t to, uint32_t me)
+/* Waits until it is my turn; false where the kernel refuses that. */
+static bool wait_turn(uint32_t me)
 {
 	uint32_t now;
 
-	atomic_store(turn, to);
-	syscall(SYS_futex, turn, FUTEX_WAKE, 1, NULL, NULL, 0);
 	while ((now = atomic_load(turn)) != me)
-		syscall(SYS_futex, turn, FUTEX_WAIT, now, NULL, NULL, 0);
+		if (syscall(SYS_futex, turn, FUTEX_WAIT, now, NULL, NULL, 0) && errno != EAGAIN &&
+		    errno != EINTR)
+			return false;
+	return true;
+}
+
+/* Passes the turn on and waits for it to come back. */
+static bool pass(uint32_t to, uint32_t me)
+{
+	atomic_store(turn, to);
+	return syscall(SYS_futex, turn, FUTEX_WAKE, 1, NULL, NULL, 0) >= 0 && wait_turn(me);
 }
 
 CASE(futex_pingpong, "futex(2): wake another process, wait for it")
 {
-	pass(1, 0);
+	EXPECT(pass(1, 0));
 }
 
 OPS(futex_pingpong, 32)
@@ -172,10 +180,9 @@ SETUP(futex_pingpong)
 	turn = NEED("CONFIG_FUTEX", mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
 					 MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0));
 	if (HELPER()) {
-		while (atomic_load(turn) != 1)
-			syscall(SYS_futex, turn, FUTEX_WAIT, 0, NULL, NULL, 0);
-		for (;;)
-			pass(0, 1);
+		EXPECT(wait_turn(1));
+		while (pass(0, 1))
+			;
 	}
 }
 

@@ -4,7 +4,8 @@
 It answers one question, and only with no: that no case executes any function of a driver. ``tools/atlas.py`` makes it
 of maps (``experiment/reach.py``) and of stored counts. Left out one at a time, eleven kernels from 6.1 to 7.3 executed
 no function below drivers/ in a file of which the other ten executed none (2026-11-22); of other directories they did,
-which is why it is not asked about those.
+which is why it is not asked about those. Beside that it names cases of which few kernels have what they need (a
+disk), for functions that these alone execute, or on another way.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ class Atlas(Struct, frozen=True, kw_only=True):
     """``cases`` ran on at least one of ``kernels`` (releases, rising), ``failed`` on none; ``made_on`` is a date.
 
     Each case has the digest of what it was then (``spec/sameness.py``). ``functions`` are named as in the source.
+    ``rare`` has a case for functions that kernels without what that case needs have, too (``needs.rare``).
     """
 
     made_on: str
@@ -33,6 +35,7 @@ class Atlas(Struct, frozen=True, kw_only=True):
     cases: Mapping[str, str]
     failed: Mapping[str, str]
     functions: frozenset[str]
+    rare: Mapping[str, str] = {}
 
     def knows(self, case: str, digest: str) -> bool:
         """Whether it answers for a case: seen, and still what it was."""
@@ -72,7 +75,7 @@ def parse(text: str) -> Atlas:
     Raises:
         ValueError: it is none.
     """
-    found: dict[str, list[str]] = {"made": [], "kernel": [], "case": [], "failed": [], "function": []}
+    found: dict[str, list[str]] = {"made": [], "kernel": [], "case": [], "failed": [], "rare": [], "function": []}
     for line in text.splitlines():
         kind, blank, value = line.partition(" ")
         if line.startswith("#"):
@@ -88,15 +91,20 @@ def parse(text: str) -> Atlas:
         cases=_digests(found["case"]),
         failed=_digests(found["failed"]),
         functions=frozenset(found["function"]),
+        rare=dict(_pairs(found["rare"])),
     )
 
 
 def _digests(lines: Iterable[str]) -> dict[str, str]:
     """``name digest`` a line; a name may have blanks."""
+    return dict(_pairs(lines))
+
+
+def _pairs(lines: Iterable[str]) -> list[tuple[str, str]]:
     pairs = [line.rpartition(" ") for line in lines]
     if not all(name for name, _, _ in pairs):
-        raise ValueError("atlas: a case without its digest")
-    return {name: digest for name, _, digest in pairs}
+        raise ValueError("atlas: a case without its digest, or a function without its case")
+    return [(name, of) for name, _, of in pairs]
 
 
 def rising(releases: Iterable[str]) -> tuple[str, ...]:
@@ -108,14 +116,14 @@ def written(atlas: Atlas) -> str:
     """As a text of one name a line, so that two of them can be compared."""
     groups = (
         ("made", [atlas.made_on]), ("kernel", atlas.kernels), ("case", _lines(atlas.cases)),
-        ("failed", _lines(atlas.failed)), ("function", sorted(atlas.functions)),
+        ("failed", _lines(atlas.failed)), ("rare", _lines(atlas.rare)), ("function", sorted(atlas.functions)),
     )  # fmt: skip
     head = "# SPDX-License-Identifier: GPL-2.0-or-later\n# Made by make atlas; see attribution/atlas.py.\n"
     return head + "".join(f"{kind} {value}\n" for kind, values in groups for value in values)
 
 
-def _lines(cases: Mapping[str, str]) -> list[str]:
-    return [f"{name} {digest}" for name, digest in sorted(cases.items())]
+def _lines(pairs: Mapping[str, str]) -> list[str]:
+    return [f"{name} {of}" for name, of in sorted(pairs.items())]
 
 
 @lru_cache(maxsize=1)

@@ -111,6 +111,7 @@ class Changes(Struct, frozen=True, kw_only=True):
     shifted: bool = False  # nothing differs but where it lies,
     elsewhere: tuple[str, ...] = ()  # these among other things than before
     sizes_only: bool = False
+    lined: tuple[str, ...] = ()  # functions that differ in line numbers alone, which are no changes
 
     @property
     def nothing(self) -> bool:

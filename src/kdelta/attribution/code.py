@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
 
@@ -195,6 +195,13 @@ def _placed(image: Image, name: str) -> list[_Placed]:
             to = labels.get(label[0]) if label else None
             found.append(_Placed(part.name.partition("#")[0], one.offset, _LABEL.sub("L", one.text), to))
     return found
+
+
+def same_but(before: Image, after: Image, name: str, same: Callable[[str, str], bool]) -> bool:
+    """Whether a function has the same instructions on both sides, but for texts of which ``same`` takes both."""
+    was, now = _placed(before, name), _placed(after, name)
+    pairs = zip(was, now, strict=False)
+    return len(was) == len(now) and all(a.to == b.to and (a.text == b.text or same(a.text, b.text)) for a, b in pairs)
 
 
 def changed_places(before: Image, after: Image, name: str) -> frozenset[tuple[str, int]]:

@@ -82,7 +82,10 @@ def choose(
         HostError: no QEMU, a full disk.
     """
     found, missed = _differences(kernels, progress), unseen.of(kernels[-1], specs)
+    found = differing.without_lines(found, kernels, specs)
+    every = asked.cases
     asked = replace(asked, cases=tuple(programs.runnable(kernels, asked.cases, asked.workloads, progress)))
+    rare = silent.rarely(found, kernels[0], {one.name: one for one in every if one not in asked.cases})
     bare = Looked(
         functions=found.functions,
         differ=len(found.changes),
@@ -97,6 +100,9 @@ def choose(
         off=missed.options,
         not_built=missed.parts,
         builds=needs.with_others(missed.builds, [workload.needs for workload in asked.workloads.values()]),
+        lined=found.lined,
+        rare={name: case.name for name, case in rare.items()},
+        rare_options=needs.settings(asked.workloads[case.workload].needs_of(case) for case in rare.values()),
         defaults=missed.defaults,
         parameters=missed.parameters if found.changes else (),
         cpus=asked.machine.smp if {kernel.arch for kernel in kernels} == {"x86_64"} else 0,

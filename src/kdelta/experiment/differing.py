@@ -7,24 +7,26 @@ What is compared once of two kernels that were built here is kept: of the same t
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
-from kdelta.attribution import changes, images
+from kdelta.attribution import changes, images, lined
 from kdelta.attribution.changes import Changes
 from kdelta.attribution.code import CodeDiff
+from kdelta.errors import KdeltaError
 from kdelta.kernel import cache as kept
-from kdelta.kernel import calls, naming
+from kdelta.kernel import calls, changed, naming
 from kdelta.kernel.calls import CallGraph
 from kdelta.kernel.sources import parse_kernel
 from kdelta.kernel.symbols import NoSymbols
 from kdelta.model import Kernel
 from kdelta.paths import cache_dir
-from kdelta.spec.kernels import BUILT_KINDS
+from kdelta.spec.kernels import BUILT_KINDS, KernelSpec
 
 _PACKAGE = Path(__file__).parents[1]
 _COMPARING = ("attribution", "kernel")  # the packages that read and compare machine code
@@ -71,6 +73,21 @@ def _found(before: Kernel, after: Kernel, path: Path | None) -> Changes:
     if path is not None and whole and told:  # else it hangs on names and calls that may be known later
         kept.write_checked(path, msgspec.msgpack.encode(_Kept(changes=found, code=diff)))
     return found
+
+
+def without_lines(found: Changes, kernels: Sequence[Kernel], specs: Sequence[KernelSpec]) -> Changes:
+    """``found`` without the functions of which nothing but numbers of lines differ (``attribution/lined.py``)."""
+    names = [one.name for one in found.changes if one.kind == "code" and not any(one.namesakes)]
+    if not names or found.whole or found.sizes_only or not len(kernels) == len(specs) == 2 or specs[0].patches:
+        return found
+    try:
+        by = lined.moves(line for lines in changed.texts(specs) for line in lines)
+        before, after = images.alike(*(images.image_of(kernel) for kernel in kernels))
+    except (KdeltaError, OSError):  # a tree that moved on
+        return found
+    gone = lined.alone(before, after, names, by)
+    kept = tuple(one for one in found.changes if one.kind != "code" or one.name not in gone)
+    return replace(found, changes=kept, lined=tuple(sorted(gone)))
 
 
 def _path(before: Kernel, after: Kernel) -> Path | None:

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from kdelta.attribution import code, images, profiles
 from kdelta.attribution.changes import Change
 from kdelta.errors import KdeltaError
-from kdelta.experiment import reach, runner
+from kdelta.experiment import programs, reach, runner
 from kdelta.experiment.boot_once import boot_each
 from kdelta.experiment.known import watch
 from kdelta.experiment.reach import Setup
@@ -65,10 +65,11 @@ def search(
 
     () too where that cannot be told, which is noted: machine code that cannot be read, a full disk.
     """
-    turned = {case.name: variants(case, asked.workloads[case.workload]) for case in cases}
     if not cases or over():
         return ()
     try:
+        every = {case.name: variants(case, asked.workloads[case.workload]) for case in cases}
+        turned = {name: programs.able(kernels, knobs, asked.workloads) for name, knobs in every.items()}
         missing = differing(kernels, changes)
         names = frozenset(missing.values())
         more = bool(others(names))

@@ -54,9 +54,14 @@ def runnable(
         progress.note(
             f"{counted(left, 'case')} left out: programs of this {here} machine, and {first.label} is {first.arch}"
         )
+    return able(kernels, found, workloads)
+
+
+def able(kernels: Sequence[Kernel], cases: Sequence[Case], workloads: Mapping[str, Workload]) -> list[Case]:
+    """Those of ``cases`` that need nothing of what few kernels have, or what all ``kernels`` are known to have."""
     configs = [source.options(kernel) or kernel.config for kernel in kernels]
-    own = {case.name: workloads[case.workload].needs_of(case) for case in found}
-    return [case for case in found if all(needs.met(own[case.name], config) for config in configs)]
+    own = [(case, workloads[case.workload].needs_of(case)) for case in cases]
+    return [case for case, wanted in own if all(needs.met(wanted, config) for config in configs)]
 
 
 def _is_program(case: Case) -> bool:

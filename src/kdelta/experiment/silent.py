@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Changes of drivers that no shipped case executes, known by the atlas (``attribution/atlas.py``): nothing is counted.
+"""What the atlas knows (``attribution/atlas.py``): changes of drivers that no shipped case executes, where nothing is
+counted, and cases that execute what differs on other kernels than this one.
 
 In any doubt the kernel's own map is asked: another directory, a header, a Kconfig or Makefile, a command line or
 config of the user's own, code that differs outside of the files that a patch touches, a release that the atlas
@@ -8,7 +9,7 @@ does not cover, a function of these files (or who calls one) that any case execu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from kdelta.attribution import atlas
@@ -16,7 +17,7 @@ from kdelta.attribution.atlas import Atlas
 from kdelta.attribution.changes import Changes
 from kdelta.kernel import changed, directories, source
 from kdelta.kernel.calls import CallGraph
-from kdelta.model import Kernel, MachineOptions
+from kdelta.model import Case, Kernel, MachineOptions
 from kdelta.spec.kernels import BUILT_KINDS, KernelSpec
 
 
@@ -46,6 +47,18 @@ def told(
     if folder is None or not paths or not all(map(atlas.answers_for, paths)):
         return None
     return known if _silent(known, found, folder, paths, graph) else None
+
+
+def rarely(found: Changes, kernel: Kernel, away: Mapping[str, Case]) -> dict[str, Case]:
+    """What differs, each with a case that executes it where the kernel can run that.
+
+    ``away`` are the cases that this ``kernel`` cannot.
+    """
+    if kernel.arch != "x86_64" or found.whole or not away:
+        return {}
+    named = atlas.shipped().rare
+    pairs = [(one.name, named.get(host, "")) for one in found.changes if not one.in_no_case for host in one.hosts]
+    return {name: away[case] for name, case in pairs if case in away}
 
 
 def _plain(machine: MachineOptions) -> MachineOptions:

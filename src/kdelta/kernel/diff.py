@@ -145,11 +145,25 @@ class _Parser:
             self.header(line)
 
 
+def _alone(hunk: Hunk) -> Hunk:
+    """A file's last hunk without the text that stands between it and the next file: a signature, "please fold this"."""
+    old, new = hunk.old_count, hunk.new_count
+    for at, line in enumerate(hunk.lines):
+        if line.startswith("\\ "):  # No newline at end of file
+            continue
+        if not (old or new):
+            other = not any(rest[:1] in ("+", "-") and rest.rstrip() != "--" for rest in hunk.lines[at:])
+            return replace(hunk, lines=hunk.lines[:at]) if other else hunk
+        old, new = old - (not line.startswith("+")), new - (not line.startswith("-"))
+    return hunk
+
+
 def _ended(changes: Sequence[Change]) -> tuple[Change, ...]:
     """``changes`` with the hunk marked that ends the mail."""
     *before, last = changes
+    before = [replace(one, hunks=(*one.hunks[:-1], _alone(one.hunks[-1]))) if one.hunks else one for one in before]
     if not last.hunks:
-        return tuple(changes)
+        return (*before, last)
     return (*before, replace(last, hunks=(*last.hunks[:-1], replace(last.hunks[-1], ends_mail=True))))
 
 

@@ -14,6 +14,10 @@ _TIME = r"[nuµm]?s(?:ec(?:ond)?s?)?|seconds?|cycles|instructions|insns|misses"
 _RATE = r"(?:[kKMGT]i?)?(?:[Bb]|bit|byte)s?(?:/s\w*|ps)|\w*/s(?:ec\w*)?|iops|ops|[tqrp]ps"
 _UNIT = rf"(?:\s?({_TIME}|{_RATE})\b)?"
 _BOTH = re.compile(rf"{_NUMBER}{_UNIT}\s+(?:->|=>|\u2192|to)\s+{_NUMBER}{_UNIT}", re.I)
+_ONE = re.compile(rf"{_NUMBER}(?:\s*\+-\s*\d+(?:\.\d+)?)?{_UNIT}", re.I)
+_SIDE = re.compile(
+    r"(?:(before|without|base(?:line)?|unpatched|vanilla|mainline|old)|after|with|patched|new)\b[^:\d]{0,40}:", re.I
+)
 _RATED = re.compile(rf"(?:{_RATE})$", re.I)
 _SECONDS = re.compile(r"[nuµm]s", re.I)
 _PARTS = {"n": 1e-9, "u": 1e-6, "µ": 1e-6, "m": 1e-3}
@@ -38,8 +42,24 @@ def of(line: str) -> Direction:
 
 
 def of_all(lines: Iterable[str]) -> Direction:
-    """Which way all lines go that go any; not known where some go the other way."""
-    return _one({direction for line in lines if (direction := of(line))})
+    """Which way all lines go that go any; not known where some go the other way.
+
+    Of a line before and the same after, ``Before: 12.4 seconds elapsed``, both tell it, with one figure each.
+    """
+    found: set[Direction] = set()
+    before: dict[str, list[tuple[str, str, str]]] = {}
+    for line in lines:
+        found |= {of(line)}
+        match = _SIDE.match(line)
+        figures = [one for one in _ONE.findall(line[match.end() :]) if one[2]] if match else []
+        if match and len(figures) == 1:
+            of_what = _ONE.sub("", line[match.end() :])
+            if match[1]:
+                before.setdefault(of_what, []).append(figures[0])
+            elif of_what in before:
+                found |= {_of_sides(*before[of_what].pop(0), *figures[0])}
+                before = {what: left for what, left in before.items() if left}
+    return _one(found - {0})
 
 
 def _one(found: Set[Direction]) -> Direction:

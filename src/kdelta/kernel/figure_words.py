@@ -69,6 +69,13 @@ WAYS: tuple[tuple[str, str], ...] = (
         r"\b(?:cut|reduc|drop|improv|increas)\w*\s+(?:[\w()]+\s+){0,4}"
         r"(?:by\s+(?:half|a\s+(?:half|third|quarter)\b)|in\s+half\b|(?:by|to)\s+1/\d)",
     ),
+    (
+        "no measurable difference",
+        r"\bno\s(?:measur\w+\s(?:performance\s)?(?:difference|change|impact|improvement|effect)"
+        r"|performance\s(?:difference|change|impact|regression|overhead)"
+        r"|(?:measur|notic|signific|observ)\w+\s(?:performance\s\w+|regression|overhead|slowdown|cost))s?\b",
+    ),
+    ("it is within noise", r"\bwithin\s(?:the\s)?noise\b"),
     ("a factor of 3", r"\bfactor of \d"),
     ("orders of magnitude", r"\border\w* of magnitude"),
     ("shrinks by 12 kB", rf"\b{_SHRUNK}\s+(?:[\w()]+\s+){{0,6}}~?\d[\d,.]*\s?(?:[kKMGT]i?)?(?:B|bytes)\b"),

@@ -21,7 +21,7 @@ _SIDE = re.compile(  # "Before:", "8 jobs, after the patchset:", "*** before, 10
 )
 _ONE = r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?![\w.])"
 _SIDED = re.compile(  # "Before: 125.3", and the row of one kernel in a table whose columns are of something else
-    rf"(?:\|\s*)?({_SIDES})\b(?:[^:]{{0,40}}:|[^:|]{{0,40}}(?:\s\s|\t|\|))[^:]*{_ONE}", re.I
+    rf"(?:\|\s*)?({_SIDES})\b(?:(?:[^:]{{0,40}}:|[^:|]{{0,40}}(?:\s\s|\t|\|))[^:]*{_ONE}|\s{_ONE}$)", re.I
 )
 _VERSION = r"\bv?\d+\.\d+(?:\.\d+|-rc\d+)[\w.+-]*"
 _TWO = rf"\b(?:{_SIDES}|patch|delta|diff)\b|{_VERSION}[\s|]+{_VERSION}"
@@ -95,7 +95,7 @@ def _fields(line: str) -> list[str]:
 def _foreign(said: str) -> bool:
     """Whether a line is of another mail, or of something else than text."""
     apart = _OF_LOG.match(said) or _BAR.match(said)
-    return bool(apart) or len(said) > _LINE_CHARS or said[0] == ">" or (said[0] == "|" and said[-1] != "|")
+    return bool(apart) or len(said) > _LINE_CHARS or said[0] == ">" or (said[0] == "|" and said.count("|") == 1)
 
 
 def _is_row(line: str) -> bool:
@@ -125,10 +125,15 @@ def _paragraph(lines: Sequence[str]) -> int:
     """How many of ``lines`` the paragraph has that begins with the first, as its writer broke them off."""
     for index, (line, following) in enumerate(itertools.pairwise(lines), 1):
         said = following.strip()
-        ends = len(line.strip()) < _WRAPPED_CHARS or line.rstrip().endswith(":")
+        ends = len(line.strip()) < _WRAPPED_CHARS or line.rstrip().endswith(":") or _begins_side(said)
         if ends or not said or _foreign(said) or _is_row(said) or _BULLET.match(said) or _TRAILER.match(said):
             return index
     return len(lines)
+
+
+def _begins_side(said: str) -> bool:
+    """Whether a line below another is of the figures that follow it, rather than the end of a sentence."""
+    return bool(_SIDE.match(said)) and (not said[0].islower() or " " not in said)
 
 
 def _has_figure(line: str, side: str) -> bool:

@@ -21,6 +21,7 @@ _ENTRY = re.compile(r"^(?:menu)?config\s+([A-Za-z0-9_]+)")
 _PROMPT = re.compile(r"^(?:(?:bool|tristate)\s+[\"']|prompt\b)")
 _OPENS, _CLOSES = re.compile(r"^(?:if|menu|choice)\b"), re.compile(r"^end(?:if|menu|choice)\b")
 _SELECT = re.compile(r"^select\s+([A-Za-z0-9_]+)")
+_DEFAULT = re.compile(r"^default y if ([A-Za-z0-9_]+)(?:=y)?$")
 _SOURCE = re.compile(r"^source\s+[\"']?([^\s\"']+)")
 _HELP = re.compile(r"^(?:help|---help---)$")
 _WORD = re.compile(r"\w+")
@@ -34,12 +35,13 @@ _MOST = 64  # conditions of one option: who has more does not say plainly what i
 class _Asked(Struct):
     """An option, or a file, as a Kconfig has it: whether users may set it, and the conditions that it stands under.
 
-    ``selects`` are the options that it sets with itself.
+    ``selects`` are the options that it sets with itself, ``with_these`` those with one of which it is set.
     """
 
     prompt: bool
     terms: list[str]
     selects: list[str] = field(default_factory=list)
+    with_these: list[str] = field(default_factory=list)
 
 
 def missing(read: Read, path: str, config: Mapping[str, str], prefer: Sequence[str] = ()) -> tuple[str, ...]:
@@ -55,9 +57,13 @@ def missing(read: Read, path: str, config: Mapping[str, str], prefer: Sequence[s
         return ()
     at = PurePosixPath(path).parent
     off = [name for name in _of_makefiles(read, path) if config.get(name) not in ("y", "m")]
-    known = {name: asked for name in off if (asked := _entry(read, at, name)) is not None}
-    own = [name for name, asked in known.items() if asked.prompt]  # these select the others
-    places = dict.fromkeys(own, at) or (_selecting(read, at, frozenset(known), prefer) if known else {})
+    known = {name: asked for name in off if (asked := _declared(read, at, name)) is not None}
+    if known.keys() != set(off):
+        return ()  # of what is declared elsewhere nobody knows whether it is enough
+    places = {name: place for name, (asked, place) in known.items() if asked.prompt}
+    selected = {name for asked, _ in known.values() for name in asked.selects}
+    hidden = frozenset(known.keys() - places.keys() - selected)
+    places |= _selecting(read, at, hidden, prefer) if hidden else {}
     plain = all(_add(read, place, name, config, found, _DEEP) for name, place in places.items())
     return tuple(found) if plain else ()
 
@@ -77,10 +83,12 @@ def _selecting(read: Read, at: PurePosixPath, names: frozenset[str], prefer: Seq
     found: dict[str, PurePosixPath] = {}
     for folder in (at, *at.parents):
         file = f"{folder}/Kconfig" if folder.name else "Kconfig"
-        for named in (file, *(one for one in _every(read(file) or "") if one.endswith("/Kconfig"))):
+        for named in (file, *_sourced(read, file)):
             options = _every(read(named) or "").items()
             mine = [one for one, asked in options if asked.prompt and names <= {*asked.selects}]
             found |= {one: PurePosixPath(named).parent for one in mine if one not in found}
+            default = [one for name, asked in options if name in names for one in asked.with_these]
+            found |= {one: known[1] for one in default if (known := _declared(read, folder, one)) is not None}
         if found:
             break
     liked = {one: found[one] for one in prefer if one in found}
@@ -98,7 +106,8 @@ def needed(read: Read, files: Iterable[str], name: str, config: Mapping[str, str
 
 def _of_makefiles(read: Read, path: str) -> list[str]:
     """The options under which Makefiles from the root down to ``path`` name it."""
-    at, wanted = PurePosixPath(path).parent, {PurePosixPath(path).with_suffix(".o").name}
+    made_of = PurePosixPath(path).with_suffix(".o")
+    at, wanted = made_of.parent, {made_of.name}
     found: list[str] = []
     for folder in (at, *at.parents):
         makefile = read(f"{folder}/Kbuild") or read(f"{folder}/Makefile") if folder.name else read("Kbuild")
@@ -109,7 +118,7 @@ def _of_makefiles(read: Read, path: str) -> list[str]:
                 if wanted.intersection(what):
                     found += [option] if option else []
                     wanted |= {f"{made}.o"} if made != "obj" else set()
-        wanted = {f"{folder.name}/"}
+        wanted = {f"{folder.name}/", str(made_of.relative_to(folder.parent))}  # kvm-intel-y += vmx/vmx.o
     return list(dict.fromkeys(reversed(found)))
 
 
@@ -146,6 +155,25 @@ def _entry(read: Read, at: PurePosixPath, name: str) -> _Asked | None:
             return _Asked(prompt=every[name].prompt, terms=[*_around(read, at), *every[name].terms])
         at = at.parent
     return next((every[name] for file in _FOR_ALL if name in (every := _every(read(file) or ""))), None)
+
+
+def _declared(read: Read, at: PurePosixPath, name: str) -> tuple[_Asked, PurePosixPath] | None:
+    """``name`` and the directory of its Kconfig: that of ``at``, one above, or one that these name (FS_VERITY)."""
+    if (asked := _entry(read, at, name)) is not None:
+        return asked, at
+    for folder in (at, *at.parents):
+        named = [*_sourced(read, f"{folder}/Kconfig" if folder.name else "Kconfig")]
+        further = [one for file in named for one in _sourced(read, file)]  # init/Kconfig names block/Kconfig
+        for file in dict.fromkeys((*named, *further)):
+            place = PurePosixPath(file).parent
+            if name in _every(read(file) or "") and (asked := _entry(read, place, name)) is not None:
+                return asked, place
+    return None
+
+
+def _sourced(read: Read, file: str) -> Iterator[str]:
+    """The Kconfig files that another one names."""
+    return (one for one in _every(read(file) or "") if one.endswith("/Kconfig"))
 
 
 def _around(read: Read, at: PurePosixPath) -> list[str]:
@@ -186,6 +214,8 @@ def _every(text: str) -> Mapping[str, _Asked]:
             entry.prompt = True
         elif entry is not None and (match := _SELECT.match(line)):
             entry.selects.append(match[1])
+        elif entry is not None and (match := _DEFAULT.match(line)):
+            entry.with_these.append(match[1])
     return found
 
 

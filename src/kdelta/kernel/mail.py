@@ -21,6 +21,8 @@ from msgspec.structs import replace
 from kdelta.errors import UserError
 from kdelta.kernel import mail_text
 
+_COLOUR = re.compile(rb"\x1b\[[0-9;]*[mK]")
+_COMBINED = re.compile(rb"^@@@+ ", re.MULTILINE)
 MAX_BYTES = 32 << 20
 _SUBJECT_CHARS = 2000
 _CONTENT_TYPE = re.compile(rb"(?im)^content-type:[^\n]*(?:\n[ \t][^\n]*)*")
@@ -310,6 +312,13 @@ def steps(data: bytes, name: str) -> tuple[PatchMail, ...]:
     mails = [mail for piece in every if (mail := _mail(piece, name)) is not None]
     mails = [mail for mail in mails if not mail.reply] or mails
     mails = [mail for mail in mails if mail.number] or mails  # a cover letter's diff is against the version before
+    if not mails and _COLOUR.search(data):  # as git shows it on a terminal
+        return steps(_COLOUR.sub(b"", data).replace(b"\x1b", b""), name)
+    if not mails and _COMBINED.search(data):
+        raise UserError(
+            f"patch {name}: it is the combined diff of a merge, which cannot be applied; "
+            "git diff FIRST LAST has one that can"
+        )
     if not mails and b"\0" in data:
         raise UserError(f"patch {name}: it holds NUL bytes, which no patch does; save the mail as plain text in UTF-8")
     if not mails:

@@ -44,7 +44,8 @@ _HOW = ("nested", "interruptible", "killable", "io", "locked")  # may stand behi
 _SEMAPHORE = re.compile(r"(?:down|up)(?:_|$)")  # not wake_up, round_down
 _SHORT = re.compile(r"[a-z]{1,3}(?:get|put|grab|hold|drop)")  # iput, dget, mmgrab
 _NO_OBJECT = re.compile(  # what is got or put is a value
-    r"_*(?:unsafe_)?(?:get|put)_(?:user|cpu|unaligned|order|cycles|random|option|current)(?:_|$)"
+    r"_*(?:unsafe_)?(?:get|put)_(?:user(?!_ns|_pages)|cpu|unaligned|order|cycles|random|option|current)(?:_|$)"
+    r"|(?:\w+_)?get_(?:\w+_)?(?:size|count|len|length|order|flags|offset|index|idx|mask|type|mode|nr|bits|max|min|time|blocks)$"
     r"|ktime_get|nla_get_[subl]|seq_put_|(?:in|out)put$|(?:bud|tar|wid)get$"
 )
 _WAITS = re.compile(  # not jiffies, which is read, nor udelay(), which executes instructions

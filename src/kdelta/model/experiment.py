@@ -96,6 +96,11 @@ class Looked(Struct, frozen=True, kw_only=True):
     parameters: tuple[str, ...] = ()  # of the kernel's command line: the patches bring them, and it was not given them
     not_built: tuple[str, ...] = ()  # files that the patches change, or parts of them, that the kernel is not made of
     builds: tuple[str, ...] = ()  # options (or OPTION=VALUE) with which such files would be built, and executed
+    lined: tuple[
+        str, ...
+    ] = ()  # functions that differ in line numbers alone (``__LINE__``), and are no part of ``differ``
+    rare: dict[str, str] = {}  # what differs: a case that executes it, but needs what this kernel has not, by the atlas
+    rare_options: tuple[str, ...] = ()  # what these cases need (or OPTION=VALUE)
     no_time: tuple[str, ...] = ()  # candidates that were not mapped, because the time budget ended
     taken_over: int = 0  # candidates whose row is another kernel's, from which this one differs in ``beyond``
     beyond: tuple[str, ...] = ()

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kdelta.model import Annotations, Beside, Looked, Unreached
 from kdelta.model.experiment import is_boot_only, is_new, sets_at_boot
-from kdelta.report import tracepoints, uncrossed
+from kdelta.report import rarely, tracepoints, uncrossed
 from kdelta.units import counted
 
 _CALL = re.compile(r"__(?:x64|arm64|do|se)_sys_")
@@ -91,12 +90,6 @@ def _program(looked: Looked) -> str:
     return f"A program of yours may: the same command with -- PROGRAM{several}"
 
 
-def _with(options: Sequence[str]) -> str:
-    """The command that sets ``options``."""
-    values = " ".join(one if "=" in one else f"{one}=y" for one in options[:_SHOWN])
-    return f"the same kdelta review with {shlex.join(['--config', values])}"
-
-
 def _left_out(looked: Looked) -> str:
     """Files, and what stands under options, behind a "does not build"; "" where all is built."""
     off = _names([f"CONFIG_{name}" for name in looked.off], _SHOWN_MISSING)
@@ -120,6 +113,8 @@ def _differ(looked: Looked) -> str:
         return "only instructions that are patched in at boot differ: which functions execute them is not known"
     if looked.sizes_only:
         return "no function differs in size; instructions were not compared"
+    if looked.lined:
+        return f"{rarely.lined(looked)}{_NOTHING}"
     if left_out := _left_out(looked):
         return f"machine code and data are identical, as this config does not build {left_out}"
     if looked.defaults:
@@ -165,13 +160,16 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
     if looked is None:
         return ()
     lines = [f"Changed: {_differ(looked)}."]
+    lines += [f"Beside that {rarely.lined(looked)}."] if looked.lined and looked.differ else []
     if looked.whole:
         through = f": {_names(looked.through)}" if looked.through else ""
         lines.append(f"Whole image: so many functions differ that a header or an option is the cause{through}.")
     if looked.boot_patched and looked.differ and not looked.whole:
         lines.append(f"{PATCHED}.")
     if looked.off:
-        lines.append(f"NOT LOOKED AT, off in this config: {_names(looked.off)}; measured by {_with(looked.off)}.")
+        lines.append(
+            f"NOT LOOKED AT, off in this config: {_names(looked.off)}; measured by {rarely.with_options(looked.off)}."
+        )
     if looked.defaults:
         given = json.dumps(" ".join(looked.defaults[:_SHOWN]))
         how = f"measured with ,config={given} behind the patched kernel of kdelta compare"
@@ -183,7 +181,7 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
         how = f"measured with ,cmdline={json.dumps(told)} behind both kernels of kdelta compare"
         lines.append(f"NOT LOOKED AT, boot parameters that are not given: {_names(looked.parameters)}; {how}.")
     if looked.not_built:
-        how = f"; built by {_with(looked.builds)}" if looked.builds else ""
+        how = f"; built by {rarely.with_options(looked.builds)}" if looked.builds else ""
         lines.append(f"NOT LOOKED AT, not built with this config: {_names(looked.not_built)}{how}.")
     if looked.unreached:
         those = _folded(looked, [_unreached(one) for one in looked.unreached])
@@ -229,6 +227,7 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
             lines.append(f"{who}{by}.{f' {_program(looked)}.' if later else ''}")
         else:
             lines.append(f"{who}{by}; what they set up before is not seen: nothing was measured. {_program(looked)}.")
+    lines += [said] if (said := rarely.sentence(looked)) else []
     lines += _tried("Chosen for a knob, with which", looked.by_knob)
     lines += _tried("Chosen for another way through it, on which", looked.other_ways)
     there = [f"{case} ({_names(names, _SHOWN_MISSING)})" for case, names in looked.in_memcg.items() if names]
@@ -388,6 +387,7 @@ def document(looked: Looked) -> dict[str, Any]:
         "builds": list(looked.builds),
         "defaults": list(looked.defaults),
         "parameters": list(looked.parameters),
+        **rarely.document(looked),
         "no_time": list(looked.no_time),
         "taken_over": looked.taken_over,
         "beyond": list(looked.beyond),

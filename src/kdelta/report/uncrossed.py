@@ -46,6 +46,9 @@ def sentence(experiment: Experiment) -> str:
 
 def above(notes: Annotations, counted: bool) -> tuple[str, ...]:
     """The line above the table of what was counted on one CPU; ``counted``: several could be."""
+    looked = notes.looked
+    if looked is not None and not (looked.differ or looked.shifted or looked.boot_patched or looked.sizes_only):
+        return ()  # what the config does not build moves nothing on any number of CPUs
     how = _how(notes, counted)
     after = f"; {how}" if how else ""
     if told := _names(notes.notes):

@@ -61,6 +61,11 @@ def with_others(options: Sequence[str], of_workloads: Iterable[Sequence[Need]]) 
     return tuple(found)
 
 
+def settings(of_cases: Iterable[Iterable[Need]]) -> tuple[str, ...]:
+    """All options that cases need, as ``--config`` takes them."""
+    return tuple(dict.fromkeys(need.setting for needs in of_cases for need in needs if need.config))
+
+
 def rare(of_workloads: Iterable[Sequence[Need]]) -> tuple[str, ...]:
     """The options that are rare, those with the fewest cases first: ``EXT4_FS`` before the disk that all have."""
     found = [need for needs in of_workloads for need in needs if need.rare]

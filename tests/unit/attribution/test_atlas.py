@@ -17,6 +17,7 @@ SMALL = Atlas(
     cases={"pipe": "d1", "syscalls/getppid": "d2"},
     failed={"contention/open_one": "d3"},
     functions=frozenset({"pipe_write", "null_lseek"}),
+    rare={"writeback_iter": "files:on=ext4"},
 )
 
 
@@ -26,6 +27,7 @@ def test_what_is_written_is_read_again_and_anything_else_is_refused() -> None:
         "",
         "made 2026\n",
         atlas.written(SMALL).replace("pipe d1", "pipe"),
+        atlas.written(SMALL).replace("writeback_iter files", "writeback_iter-files"),
         atlas.written(SMALL) + "more\n",
         atlas.written(SMALL) + "thing x\n",
     ):
@@ -68,3 +70,9 @@ def test_the_shipped_one_is_of_the_shipped_cases_as_they_are() -> None:
     known = [case for case in every if case.name in shipped.cases]
     changed = [case.name for case in known if not shipped.knows(case.name, digest(workloads[case.workload], case))]
     assert len(known) > 150 and not changed, "changed since: map them on each kernel of the atlas, then make atlas"
+
+
+def test_the_shipped_one_names_cases_of_file_systems_for_what_these_alone_execute() -> None:
+    rare, names = atlas.shipped().rare, atlas.shipped().cases.keys()
+    assert rare["writeback_iter"].startswith("files:on=ext4") and not {"ext4_writepages", "vfs_write"} & rare.keys()
+    assert set(rare.values()) <= names

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 import pytest
+from msgspec.structs import replace
 
 from kdelta.errors import UserError
 from kdelta.experiment import knobs
@@ -117,3 +118,21 @@ def test_a_kernel_that_cannot_be_looked_at_adds_nothing(monkeypatch: pytest.Monk
     (pipe,) = [KNOWN["pipe"].case({})]
     assert knobs.search(KERNELS, (), [pipe], Setup(workloads=KNOWN), Noting(), lambda: False) == ()
     assert notes == ["knobs were not tried: no machine code"]
+
+
+def test_no_knob_is_tried_that_needs_what_the_kernels_are_not_known_to_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a case on ext4 those on xfs, btrfs and f2fs were tried, failed, and stood for what the patch broke."""
+    given: list[Mapping[str, Sequence[Case]]] = []
+
+    def taken(_: object, __: object, ___: object, turned: Mapping[str, Sequence[Case]], *____: object) -> tuple[()]:
+        given.append(turned)
+        return ()
+
+    monkeypatch.setattr(knobs, "differing", lambda *_: {("f", 0): "f"})
+    monkeypatch.setattr(knobs, "chosen", taken)
+    files = KNOWN["files"].case({"on": "ext4"})
+    config = {"BLK_DEV_RAM": "y", "EXT4_FS": "y"}
+    kernels = [replace(kernel, config=config) for kernel in KERNELS]
+    knobs.search(kernels, (), [files], Setup(workloads=KNOWN), Quiet(), lambda: False)
+    on = {one.params["on"] for one in given[0][files.name]}
+    assert on == {"ext4", "tmpfs"}

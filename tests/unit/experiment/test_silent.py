@@ -20,7 +20,7 @@ from kdelta.experiment import silent
 from kdelta.kernel import source
 from kdelta.kernel.calls import CallGraph
 from kdelta.kernel.sources import parse_kernel
-from kdelta.model import Kernel, MachineOptions
+from kdelta.model import Case, Kernel, MachineOptions
 from unit.attribution.test_atlas import SMALL
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
@@ -112,3 +112,15 @@ def test_a_function_of_the_same_file_that_a_case_executed_is_a_doubt(
 ) -> None:
     monkeypatch.setattr(atlas, "shipped", lambda: replace(SMALL, functions=frozenset({"helper"})))
     assert bench.told() is None
+
+
+def test_a_case_that_this_kernel_cannot_run_is_named_for_what_it_executes(bench: Bench) -> None:
+    """Of a patch to mm/page-writeback.c was told that no case executes it, and not that those of ext4 do."""
+    kernel = Kernel(label="6.12", spec="src:x", release="6.12", image_path="/i", image_sha256="a")
+    case = Case(workload="files", label="files:on=ext4", params={"on": "ext4"})
+    change = Change(name="writeback_iter", kind="code", hosts=("writeback_iter",))
+    found = Changes(changes=(*bench.found.changes, change), functions=9)
+    assert silent.rarely(found, kernel, {case.name: case}) == {"writeback_iter": case}
+    inlined = Changes(changes=(replace(change, name="writeback_get_folio"),), functions=9)
+    assert silent.rarely(inlined, kernel, {case.name: case}) == {"writeback_get_folio": case}
+    assert silent.rarely(found, kernel, {}) == {} == silent.rarely(found, replace(kernel, arch="arm64"), {"x": case})

@@ -38,3 +38,27 @@ def test_which_way_a_figure_goes(line: str, way: int) -> None:
 def test_several_figures_go_one_way_or_none() -> None:
     assert directions.of_all(["1 us -> 2 us", "x: 5", "3 % slower"]) == -1
     assert directions.of_all(["1 us -> 2 us", "3 % faster"]) == 0 == directions.of_all([])
+
+
+@pytest.mark.parametrize(
+    ("lines", "way"),
+    [
+        (
+            [
+                "before: 12.412 +- 0.021 seconds time elapsed ( +- 0.17% )",
+                "after: 11.803 +- 0.019 seconds time elapsed ( +- 0.16% )",
+            ],
+            1,
+        ),
+        (["Before this patch: 900 kB/s", "After this patch: 1.1 MB/s"], 1),
+        (["Before: real 12.3s", "Before: sys 2.1s", "After: real 13.1s", "After: sys 3.1s"], -1),
+        (["Before: real 12.3s", "Before: sys 2.1s", "After: real 13.1s", "After: sys 1.1s"], 0),
+        (["Before: 12.3s", "After: 10.1 MB/s"], 0),
+        (["Before: 12.3s and 4 s", "After: 10.1s and 3 s"], 0),  # of two nobody knows which
+        (["After: 3 s", "Before: 4 s"], 0),
+        (["Before: 12 tasks", "After: 14 tasks"], 0),
+    ],
+)
+def test_lines_before_and_after_tell_it_together(lines: list[str], way: int) -> None:
+    """A series that claims less time, and executes more instructions, was not said to."""
+    assert directions.of_all(lines) == way

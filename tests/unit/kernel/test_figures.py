@@ -78,6 +78,9 @@ def test_each_way_takes_its_example_and_no_other_does(example: str) -> None:
         "99.0th: 15 (321 samples)",
         "There is significant 600+% improvement for TCP_RR.",
         "bloat-o-meter shows an 80KB code size improvement",
+        "hackbench has no noticeable regression.",
+        "There is no performance impact.",
+        "What it does to hackbench is within the noise.",
     ],
 )
 def test_figures_are_known_by_many_units(line: str) -> None:
@@ -107,6 +110,7 @@ def test_figures_are_known_by_many_units(line: str) -> None:
         "The bit doubles as a lock, and a second earlier patch does the same.",
         "The loop reads 4 bytes instead of 8.",
         "It waits for 3 s before it tries again, and the number of the path is not halved.",
+        "There is no significant change of what is locked, and no visible effect.",
         "The third path is not halved where time is short; x86 is one half.",
     ],
 )
@@ -169,6 +173,8 @@ def test_one_index_without_a_unit_is_a_figure_of_a_side() -> None:
 
 def test_the_numbers_of_two_sides_are_told_both() -> None:
     """A line "After: 123.482 (~1% faster)" was quoted without the one before it, numbers without a unit not at all."""
+    assert list(figures.told("baseline 1843.2\npatched 1899.7\n")) == ["baseline 1843.2", "patched 1899.7"]
+    assert not list(figures.told("new in 6.12\nold 3 of them\n"))
     said = "Before: 125.317\nAfter: 123.482 (~1% faster)\n\nMTU : 1500\nbefore: 412.3 +- 1.2\nafter:  399.8 +- 1.1\n"
     assert list(figures.told(said)) == [
         "Before: 125.317",
@@ -220,6 +226,7 @@ def test_text_without_end_is_read_at_once(piece: str) -> None:
         "               read   write\nbase         412     123\npatched      401     125\n",
         "| kernel   | read | write |\n| base     | 412  | 123   |\n| patched  | 401  | 125   |\n",
         "kernel        time\nmainline      412.3\npatched       388.1\n",
+        "| 6.12-rc1 | 6.12-rc1 + series | change\nhackbench-16 | 12.123 | 11.876 | -2.0 %\n",
         "              6.12.0      6.12.0+\nread          412         401\nwrite         123         125\n",
         "Clients:    [tip]   [eevdf]\n1           1.00    1.01 (1.2)\n128         1.00    0.97 (0.4)\n",
     ],
@@ -241,6 +248,14 @@ def test_a_table_may_have_a_row_for_each_kernel_or_ratios_alone(said: str) -> No
          ["Unixbench before after", "Execl 27667.3 27627.3"]),
         ("With the patch:\n             vanilla    patched\n   read      412        401\n",
          ["vanilla patched", "read 412 401"]),
+        ("BEFORE:\n  write: IOPS=512k, BW=2001MiB/s (2098MB/s)(58.6GiB/30001msec)\n"
+         "AFTER:\n  write: IOPS=561k, BW=2191MiB/s (2298MB/s)(64.2GiB/30001msec)\n",
+         ["BEFORE: write: IOPS=512k, BW=2001MiB/s (2098MB/s)(58.6GiB/30001msec)",
+          "AFTER: write: IOPS=561k, BW=2191MiB/s (2298MB/s)(64.2GiB/30001msec)"]),
+        ("The cost of a lock that nobody else has goes from 12 to 9 cycles.\nBefore this patch:\nreal    0m12.345s\n",
+         ["The cost of a lock that nobody else has goes from 12 to 9 cycles.", "Before this patch: real 0m12.345s"]),
+        ("It makes pipes 12 % faster where many tasks read from them\nwith the following options:\n",
+         ["It makes pipes 12 % faster where many tasks read from them with the following options:"]),
     ],
 )  # fmt: skip
 def test_figures_belong_to_the_side_above_them_and_a_table_of_two_kernels_to_none(said: str, told: list[str]) -> None:

@@ -99,3 +99,37 @@ def test_what_others_select_is_compiled_by_them() -> None:
     assert kbuild.missing(SELECTED.get, "fs/iomap/iter.c", CONFIG, ["EXT4_FS"]) == ("BLOCK", "EXT4_FS")
     both = ("BLOCK", "OLD_FS", "EXT4_FS")
     assert kbuild.missing(SELECTED.get, "fs/iomap/iter.c", CONFIG, ["OLD_FS", "EXT4_FS"]) == both
+
+
+ELSEWHERE = {
+    **FILES,
+    "Kconfig": 'source "init/Kconfig"\nsource "fs/Kconfig"\n',
+    "init/Kconfig": 'source "block/Kconfig"\n',
+    "block/Kconfig": FILES["block/Kconfig"].replace("if BLOCK\n", 'if BLOCK\nconfig ZONED\n\tbool "Zoned"\n', 1),
+    "fs/Kconfig": FILES["fs/Kconfig"] + "config MBCACHE\n\ttristate\n\tdefault y if EXT4_FS=y\n"
+    'source "fs/verity/Kconfig"\n',
+    "fs/verity/Kconfig": 'config VERITY\n\tbool "Verity"\n',
+    "fs/Makefile": FILES["fs/Makefile"] + "obj-$(CONFIG_MBCACHE) += mbcache.o\n",
+    "fs/ext4/Makefile": FILES["fs/ext4/Makefile"] + "ext4-$(CONFIG_VERITY) += verity.o\n"
+    "ext4-$(CONFIG_ZONED) += zoned.o\next4-$(CONFIG_NOWHERE) += nowhere.o\n",
+    "arch/x86/kvm/Kconfig": FILES["arch/x86/kvm/Kconfig"] + 'config KVM_INTEL\n\ttristate "Intel"\n\tdepends on KVM\n',
+    "arch/x86/kvm/Makefile": "obj-$(CONFIG_KVM_INTEL) += kvm-intel.o\nkvm-intel-y += vmx/vmx.o\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "options"),
+    [
+        ("fs/ext4/verity.c", ("BLOCK", "EXT4_FS", "VERITY")),
+        ("fs/ext4/zoned.c", ("BLOCK", "EXT4_FS", "ZONED")),
+        ("fs/ext4/nowhere.c", ()),
+        ("arch/x86/kvm/vmx/vmx.c", ("KVM", "KVM_INTEL")),
+    ],
+)
+def test_an_option_of_another_directory_is_named_with_the_others(path: str, options: tuple[str, ...]) -> None:
+    """Typed as told, fs/ext4/verity.c was not built: FS_VERITY is of fs/verity, and was left out of the options."""
+    assert kbuild.missing(ELSEWHERE.get, path, CONFIG) == options
+
+
+def test_what_another_option_sets_by_default_is_compiled_by_that() -> None:
+    assert kbuild.missing(ELSEWHERE.get, "fs/mbcache.c", CONFIG, ["EXT4_FS"]) == ("BLOCK", "EXT4_FS")

@@ -59,3 +59,14 @@ def test_digits_of_another_number_are_no_name() -> None:
     tree = "\t{ USB_DEVICE(0x13d3, 0x3624) },\n\t{ USB_DEVICE(0x3625, 0x010b) },\n"
     with pytest.raises(UserError, match=r"hunk 1 .* does not apply, with"):
         apply(steps(patch.encode(), "p")[0], {"fs/a.c": tree}.get)
+
+
+def test_one_line_that_stands_in_another_function_is_not_this_one() -> None:
+    """Of a series whose second patch did not fit that was said, as the first had added a barrier elsewhere."""
+    tree = "void f4(struct thing *thing)\n{\n\tcond_resched();\n\tthing->first++;\n}\n\n" + TREE
+    patch = PATCH.replace("mutex_unlock(&thing->mutex);", "cond_resched();")
+    with pytest.raises(UserError, match=r"hunk 1 .* does not apply, with"):
+        apply(steps(patch.encode(), "p")[0], {"fs/a.c": tree}.get)
+    beside = tree.replace("thing->first++;", "thing->left--;\n\tthing->middle++;")
+    with pytest.raises(UserError, match=r"already merged .*the names it adds exist \(cond_resched\)"):
+        apply(steps(patch.encode(), "p")[0], {"fs/a.c": beside}.get)

@@ -218,6 +218,7 @@ def test_commits_are_found_by_what_they_change(tmp_path: Path) -> None:
         ("+\tif (get_user(x, ptr))", (), ()),
         ("+\tblock_device(get);", (), ()),
         ("+\twake_up(&q); n = round_up(n, 8) + ktime_get_ns() + get_order(n);", (), ()),
+        ("+\tra->size = get_init_ra_size(n, max); f = bio_get_flags(b); get_user_ns(ns);", ("get_user_ns",), ()),
         ("+\tinput(a); budget(b); __get_user(x, ptr); seq_put_decimal_ull(m, s, n);", (), ()),
         ("+\tiput(inode); mmgrab(mm); up_read(&sem);", ("iput", "mmgrab"), ("up_read",)),
         (" \tkfree(foo);", (), ()),

@@ -6,7 +6,8 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from kdelta.attribution.reach import Reach, Row
-from kdelta.model import Annotations, Looked, Unreached
+from kdelta.model import Annotations, Looked, Remark, Unreached
+from kdelta.model.experiment import SHARED
 from kdelta.report import looked as looked_at
 
 
@@ -18,6 +19,32 @@ def test_a_file_that_is_not_built_is_told_with_what_builds_it() -> None:
         "--config 'BLOCK=y EXT4_FS=y'." in looked_at.sentences(looked)
     )
     assert "built with this config: fs/ext4/fsync.c." in looked_at.sentences(replace(looked, builds=()))[1]
+
+
+def test_functions_that_differ_in_line_numbers_alone_are_told_beside_what_differs() -> None:
+    looked = Looked(functions=9, differ=1, candidates=5, measured=("f",), lined=("a", "b", "c", "d"))
+    said = "line numbers alone (__LINE__) differ in 4 functions: a, b, c and 1 more"
+    assert looked_at.sentences(looked)[1] == f"Beside that {said}."
+    assert looked_at.nothing(replace(looked, differ=0, measured=())) == f"Nothing was measured: {said}"
+    assert looked_at.document(looked)["lined"] == ["a", "b", "c", "d"]
+
+
+def test_cases_that_this_kernel_cannot_run_are_named_where_they_execute_what_is_not_looked_at() -> None:
+    """Of a patch to mm/page-writeback.c was told that a program may execute it, and not that cases on ext4 do."""
+    looked = Looked(
+        functions=9, differ=2, candidates=5, unreached=(Unreached(name="writeback_iter (new)"),), measured=("get",),
+        rare={"writeback_iter": "files:on=ext4,op=write_fsync", "get": "files:on=ext4"},
+        rare_options=("BLOCK", "SIZE=7"),
+    )  # fmt: skip
+    said = (
+        "Cases that need other options execute it, or more of it: writeback_iter in files:on=ext4,op=write_fsync; the"
+    )
+    how = "same kdelta review with --config 'BLOCK=y SIZE=7'."
+    assert f"{said} {how}" in looked_at.sentences(looked)
+    assert looked_at.document(looked)["rare"] == looked.rare
+    hardly = replace(looked, unreached=(), partly={"get": (8, 70)})
+    assert any("more of it: get in files:on=ext4;" in line for line in looked_at.sentences(hardly))
+    assert not any("need other options" in line for line in looked_at.sentences(replace(looked, unreached=())))
 
 
 def test_all_options_that_are_named_as_off_are_in_the_line_that_turns_them_on() -> None:
@@ -138,3 +165,12 @@ def test_what_the_start_calls_and_no_case_is_told_with_what_may_execute_it() -> 
     assert any(line.endswith(f"anything that differs. {may}") for line in looked_at.sentences(looked))
     start = replace(looked, unreached=(Unreached(name="pipe_init (boot only)"),))
     assert may not in " ".join(looked_at.sentences(start))
+
+
+def test_of_code_that_is_not_built_more_cpus_are_not_said_to_show_anything() -> None:
+    """A new file under an option that is off was "not looked at, on one CPU; the same command with --smp 8 does"."""
+    looked = Looked(functions=9, differ=0, candidates=5, not_built=("fs/count.c",))
+    notes = Annotations(looked=looked, notes=(Remark(SHARED, "atomic_inc"),))
+    assert not any("--smp" in line for line in looked_at.above(notes))
+    built = replace(notes, looked=replace(looked, differ=1, measured=("f",)))
+    assert any("(atomic_inc); the same command with --smp 8 does" in line for line in looked_at.above(built))

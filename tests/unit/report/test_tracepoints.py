@@ -41,3 +41,11 @@ def test_a_patch_that_adds_one_is_told_in_two_names_not_in_eighteen() -> None:
     assert any(line.endswith("(5 of 8): what is made for tracepoint eventfd_read.") for line in told)
     assert any(line.startswith("Looked at: eventfd_read, what is made for tracepoint eventfd_read; ") for line in told)
     assert len(looked_at.document(looked)["unreached"]) == 5
+
+
+def test_what_is_made_for_a_static_call_is_one_thing() -> None:
+    """Of four that differed "2 were not looked at": the key, and a trampoline that nothing calls."""
+    made = ("__SCT__eventfd_hook (new)", "__SCK__eventfd_hook (data, used by pointer alone)")
+    told = tracepoints.folded((*made, "eventfd_touch (new)"), made)
+    assert told == ["what is made for static call eventfd_hook", "eventfd_touch (new)"]
+    assert tracepoints.alone(told[:1])

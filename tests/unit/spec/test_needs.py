@@ -42,3 +42,4 @@ def test_every_file_system_of_the_catalogue_wants_its_disk() -> None:
         wanted = {need.setting for need in own.needs_of(own.case({"on": name}))}
         disk = {"BLOCK", "BLK_DEV", "BLK_DEV_RAM", "BLK_DEV_RAM_SIZE=524288", "CRC_OPTIMIZATIONS"}
         assert wanted == (set() if name == "tmpfs" else disk | {f"{name.upper()}_FS"})
+    assert needs.settings([NEEDS[:2], NEEDS[1:3], [Need(syscall="clone3")]]) == DISK

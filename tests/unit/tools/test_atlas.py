@@ -56,3 +56,19 @@ def test_a_store_that_is_not_there_is_refused_and_not_made(tmp_path: Path) -> No
     with pytest.raises(UserError, match="not there"):
         list(tool.of_store(f"sqlite:///{tmp_path}/typo/x.sqlite"))
     assert not (tmp_path / "typo").exists()
+
+
+def test_a_rare_case_is_named_where_it_alone_takes_a_way_through_a_function() -> None:
+    seen = [
+        Seen("7.3.4", "read", frozenset({"get", "sync_ra", "both"}), "", {"get": (9.0, 0.5), "sync_ra": (8.0, 0.1)}),
+        Seen("7.3.4", "ext4", frozenset({"writeback", "sync_ra", "get", "ext4_write", "both"}), "", {
+            "writeback": (50.0, 0.2), "sync_ra": (70.0, 0.1), "get": (9.0, 0.1), "ext4_write": (9.0, 0.1),
+            "both": (99.0, 0.1), "tick": (9.0, 0.00001),
+        }),
+        Seen("7.3.4", "ext4,op=fsync", frozenset({"writeback"}), "", {"writeback": (40.0, 0.6)}),
+        Seen("7.3.4", "udp", None),
+    ]  # fmt: skip
+    there = {"get", "sync_ra", "writeback", "both", "tick"}  # not ext4's own
+    made = tool.rare_of(seen, {"ext4", "ext4,op=fsync"}, there)
+    assert made == {"writeback": "ext4,op=fsync", "sync_ra": "ext4"}
+    assert tool.rare_of(seen, (), there) == {}
