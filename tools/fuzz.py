@@ -59,8 +59,16 @@ def round_of(
         part, found = _process(name, corpus, max(1, round(end - time.monotonic())), hangs_s, left)
         tried += part
         fuzz_counts.add(corpus, name, part, bool(found))
-        if found or part < left or (most is not None and tried >= most):
+        if found or time.monotonic() > end - 1 or (most is not None and tried >= most):
             return tried, found
+
+
+def hung(program: list[str], hangs_s: int, path: Path) -> bool:
+    """Whether an input that took too long does again, alone: time on the wall passes for who is stopped, too."""
+    done = subprocess.run([*program, f"-timeout={hangs_s}", str(path)], capture_output=True, check=False)
+    if not done.returncode:
+        path.unlink()
+    return bool(done.returncode)
 
 
 def _process(name: str, corpus: Path, seconds: int, hangs_s: int, most: int) -> tuple[int, list[Path]]:
@@ -84,8 +92,9 @@ def _process(name: str, corpus: Path, seconds: int, hangs_s: int, most: int) -> 
     done = subprocess.run([*program, *options], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     text = done.stdout.decode("utf-8", "replace")
     tried = re.findall(r"stat::number_of_executed_units:\s*(\d+)", text) or re.findall(r"^#(\d+)\t", text, re.MULTILINE)
-    found = sorted(broken.iterdir())
-    if done.returncode and not found:
+    left = sorted(broken.iterdir())
+    found = [path for path in left if not path.name.startswith("timeout-") or hung(program, hangs_s, path)]
+    if done.returncode and not left:
         raise SystemExit(f"fuzz: {name}: {text[-2000:]}")
     if found:
         sys.stdout.write(text[-2000:])

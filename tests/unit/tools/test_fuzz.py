@@ -7,11 +7,13 @@ import itertools
 import random
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+import fuzz
 import fuzz_counts
 import fuzz_guest
 import fuzz_native
@@ -122,3 +124,13 @@ def test_on_a_new_machine_counts_go_on_from_the_document(tmp_path: Path) -> None
     fuzz_counts.go_on(tmp_path / "new", document)
     assert fuzz_counts.clean(tmp_path / "new") == {"plugin-sites": 0, "elf": 1_200_000, "mail": 0}
     assert fuzz_counts.add(tmp_path / "new", "elf", 300, broke=False) == 1_200_300
+
+
+def test_what_took_long_once_is_no_hang(tmp_path: Path) -> None:
+    """A fuzzer that was stopped for longer than an input may take told one of it."""
+    program = [sys.executable, "-c", "import sys; sys.exit(open(sys.argv[2]).read() == 'hangs')"]
+    hangs, ends = tmp_path / "timeout-1", tmp_path / "timeout-2"
+    hangs.write_text("hangs")
+    ends.write_text("ends")
+    assert fuzz.hung(program, 9, hangs) and hangs.exists()
+    assert not fuzz.hung(program, 9, ends) and not ends.exists()
