@@ -14,13 +14,13 @@ from collections.abc import Callable
 PLAIN = "plain=debian:6.12/cloud"
 PORTS = 'ports=debian:6.12/cloud,cmdline="8250.nr_uarts=7"'
 HASHED = ("path_lookup", "syscalls/timer_many")  # by the address of a directory, of a process
-STAMPED = ("syscalls/fsync", "syscalls/context_switch-32")  # the first write after a tick sets times of an inode
+STAMPED = "syscalls/fsync"  # the first write after a tick sets times of an inode, 0.19 % of it
 
 
 def test_a_kernel_with_other_objects_at_boot_is_the_same_kernel(
     kdelta: Callable[..., subprocess.CompletedProcess[str]],
 ) -> None:
-    cases = ("pidfd_open", *HASHED, *STAMPED)
+    cases = (*HASHED, STAMPED)
     chosen = [word for case in cases for word in ("--case", case)]
     said = kdelta("compare", PLAIN, PORTS, "--exact", "--seeds", "8", *chosen, "--json", "-q").stdout
     rows = {row["case"]: row for row in json.loads(said)["results"] if row["metric"] == "instructions"}
@@ -30,5 +30,4 @@ def test_a_kernel_with_other_objects_at_boot_is_the_same_kernel(
     assert set(rows) == set(cases) and not called
     for case in HASHED:
         assert rows[case]["extra"]["spread_percent"] > 0.3, f"seeds of {case} meet collisions, and others none"
-    for case in STAMPED:
-        assert rows[case]["extra"]["spread_percent"] < 0.2, f"each seed of {case} has one tick's times to set"
+    assert rows[STAMPED]["extra"]["spread_percent"] < 0.1, "each seed has one tick's times to set"
