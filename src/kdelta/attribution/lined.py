@@ -19,6 +19,8 @@ from kdelta.attribution.disassembly import Image
 _FILE = re.compile(r"^\+\+\+ (?:b/)?(\S+)")
 _HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _NUMBER = re.compile(r"\b(?:0x[0-9a-f]+|\d+)\b", re.IGNORECASE)
+# Where an instruction reads or writes: what lies at another place is no line that moved, however far.
+_MEMORY = re.compile(r"[-\w]*\([^)]*\)|\[[^\]]*\]")
 
 
 class _Hunk(Struct, frozen=True):
@@ -94,7 +96,7 @@ def alone(before: Image, after: Image, names: Collection[str], by: Moves) -> fro
 
     def same(old: str, new: str) -> bool:
         pairs = list(zip(_NUMBER.findall(old), _NUMBER.findall(new), strict=False))
-        alike = _NUMBER.sub("N", old) == _NUMBER.sub("N", new)
+        alike = _NUMBER.sub("N", old) == _NUMBER.sub("N", new) and _MEMORY.findall(old) == _MEMORY.findall(new)
         return alike and all(a == b or by.explain(_value(a), _value(b)) for a, b in pairs)
 
     return frozenset(name for name in names if by.files and code.same_but(before, after, name, same))

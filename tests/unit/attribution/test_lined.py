@@ -62,6 +62,13 @@ def test_a_number_that_is_no_line_is_a_change(make: Maker) -> None:
     assert of(make, SOURCE, by_two)[1] == {"below"}
 
 
+def test_a_field_that_moves_as_far_as_the_lines_is_a_change(make: Maker) -> None:
+    """Eight lines and eight bytes more: offset 72 becomes 80, as line 72 does."""
+    before = "struct s { long a[9];\nlong b; };\nlong taken(struct s *s) { return s->b; }\n"
+    after = before.replace("long b", "/*\n\n\n\n\n\n*/\nlong more;\nlong b")
+    assert of(make, before, after) == ({"taken"}, frozenset())
+
+
 def test_lines_of_a_series_move_by_each_of_its_patches(make: Maker) -> None:
     one = SOURCE.replace("return a * 3;", "a++;\nreturn a * 3;")
     two = one.replace("extern void", "/* more */\n\n\nextern void").replace("__LINE__, 2);", "__LINE__, 2); \n")
