@@ -184,7 +184,10 @@ def _content(site: Site, work: Work, jobs: str) -> bytes:
 
 def _counted(site: Site, work: Work) -> RawBoot:
     """The guests of all its jobs as one boot; what each said as number 0 has the job's own number there."""
-    return boot.merged(_guests(site, work))
+    try:
+        return boot.merged(_guests(site, work))
+    except snapshot.Removed:
+        return boot.merged(_guests(site, work))
 
 
 def _guests(site: Site, work: Work) -> dict[int, RawBoot]:

@@ -3,7 +3,8 @@
 
 The guest has itself paused while it is idle (guest/init_snapshot.c). Its memory is a file from the start; the state of
 its devices is migrated to a second one (QEMU's capability x-ignore-shared leaves out memory that is shared). A restored
-guest maps the first privately, so that its pages come from the page cache as they are touched, and loads the second.
+guest maps the first privately, so that its pages come from the page cache as they are touched, and loads the second;
+both were opened for it, so that nobody takes them away.
 
 The files' name is a digest of everything that made them: image, command line, payload, QEMU and its arguments. A
 snapshot made by anything else has another name; a damaged one fails its checksum and is made anew.
@@ -40,11 +41,15 @@ _IGNORE_SHARED = {"capabilities": [{"capability": "x-ignore-shared", "state": Tr
 _FILES = (9, 1)
 _BY_SIGNAL = "terminating on signal "
 _DEATH_S = 1.0  # a process that was killed closes its end of the monitor before it is gone
-_REMOVED = "somebody removed the snapshot in {} that a guest was started from"
+_REMOVED = "somebody removed the snapshot in {} that a guest was to start from"
 # A guest that came by migration announces itself to its network 50, 200, ... ms later, of the host's time, network or
 # not (qemu_announce_self, migration/announce.c). Those timers shorten the turns of several CPUs, as icount_get_limit()
 # heeds timers of real time too, and wake the main loop: the same seed was never the same twice.
 _NOT_ANNOUNCED = {"announce-rounds": 0}
+
+
+class Removed(HostError):
+    """The files of a snapshot are gone that was whole just before."""
 
 
 class Saved(Struct, frozen=True):
@@ -243,18 +248,14 @@ def _ended(
     return replace(raw, killed=killed)
 
 
-def _passed(monitor: Monitor, path: Path, flags: int) -> str:
-    """What QEMU calls the file at ``path``, which is opened here: it has no way to it of its own.
+def _passed(monitor: Monitor, fd: int) -> str:
+    """What QEMU calls a file that was opened here: it has no way to it of its own.
 
     ``fd:`` is deprecated for files from 9.1 on and refused by 11.1; ``file:`` is there from 8.2 on.
     """
     files = _version(monitor) >= _FILES
     words, uri = ({"fdset-id": 0}, "file:/dev/fdset/0") if files else ({"fdname": "state"}, "fd:state")
-    fd = os.open(path, flags, 0o600)
-    try:
-        monitor.command("add-fd" if files else "getfd", words, fd=fd)
-    finally:
-        os.close(fd)
+    monitor.command("add-fd" if files else "getfd", words, fd=fd)
     return uri
 
 
@@ -266,7 +267,11 @@ def _version(monitor: Monitor) -> tuple[int, int]:
 def _migrate(monitor: Monitor, target: Path) -> None:
     monitor.command("migrate-set-capabilities", _IGNORE_SHARED)
     monitor.command("migrate-set-parameters", {"max-bandwidth": 1 << 40})
-    monitor.command("migrate", {"uri": _passed(monitor, target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)})
+    fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        monitor.command("migrate", {"uri": _passed(monitor, fd)})
+    finally:
+        os.close(fd)
     while (state := monitor.command("query-migrate").get("status")) not in ("completed", "failed"):
         time.sleep(0.01)
     if state == "failed":
@@ -330,22 +335,31 @@ def ensure(
         return ended
 
 
-def _there(saved: Saved) -> tuple[int, ...]:
-    """Which files they are.
+@contextlib.contextmanager
+def _opened(saved: Saved) -> Iterator[tuple[int, int]]:
+    """Its state and its memory.
+
+    QEMU asked for a memory that is not there makes one of zeros, or, where a link leads there, tries for ever
+    (file_ram_open(), system/physmem.c, v10.0: O_CREAT | O_EXCL follows none).
 
     Raises:
-        HostError: there is none.
+        Removed: one is not there.
+        HostError: one cannot be read.
     """
-    try:
-        return tuple(path.stat().st_ino for path in (saved.state, saved.ram))
-    except FileNotFoundError:
-        raise HostError(_REMOVED.format(saved.state.parent)) from None
+    with contextlib.ExitStack() as held:
+        try:
+            state, ram = (held.enter_context(path.open("rb")) for path in (saved.state, saved.ram))
+        except FileNotFoundError:
+            raise Removed(_REMOVED.format(saved.state.parent)) from None
+        except OSError as error:
+            raise HostError(f"cannot read {error.filename}: {error.strerror}") from None
+        yield state.fileno(), ram.fileno()
 
 
-def _load(monitor: Monitor, state: Path) -> None:
+def _load(monitor: Monitor, state: int) -> None:
     monitor.command("migrate-set-capabilities", _IGNORE_SHARED)
     monitor.command("migrate-set-parameters", _NOT_ANNOUNCED)
-    monitor.command("migrate-incoming", {"uri": _passed(monitor, state, os.O_RDONLY)})
+    monitor.command("migrate-incoming", {"uri": _passed(monitor, state)})
     while monitor.command("query-status")["status"] == "inmigrate":
         time.sleep(0.001)
 
@@ -359,18 +373,17 @@ def restored(
     Its monitor stays connected: the end of a connection would wake QEMU's main loop while the guest runs.
 
     Raises:
-        HostError: QEMU refused to run, or the snapshot was removed meanwhile.
+        Removed: the snapshot was, meanwhile.
+        HostError: QEMU refused to run.
     """
-    there = _there(saved)
-    guest.path("ram").symlink_to(saved.ram)
-    argv = qemu.argv(guest)
-    started = process.started(argv, guest.path("qemu.log"), pass_fds, folder=guest.folder)
-    with started as running, contextlib.ExitStack() as held:
+    with contextlib.ExitStack() as held:
+        state, ram = held.enter_context(_opened(saved))
+        guest.path("ram").symlink_to(f"/proc/self/fd/{ram}")
+        argv, log = qemu.argv(guest), guest.path("qemu.log")
+        running = held.enter_context(process.started(argv, log, (*pass_fds, ram), folder=guest.folder))
         with _explained(guest):
             monitor = held.enter_context(_monitor(guest, running, time.monotonic() + limit_s))
-            if _there(saved) != there:  # QEMU makes a memory that is not there, all zero, which is no valid one
-                raise HostError(_REMOVED.format(saved.state.parent))
-            _load(monitor, saved.state)
+            _load(monitor, state)
             if guest.options.smp > 1:
                 turns.shorten(guest.path("qtest.sock"), guest.options.turn_ns, guest.options.smp)
             monitor.command("cont")
