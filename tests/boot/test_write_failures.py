@@ -95,7 +95,9 @@ def calls(shim: Path, tmp_path_factory: pytest.TempPathFactory, cache: Path) -> 
     return place.calls()
 
 
-@pytest.mark.parametrize(("share", "how"), [(0.75, HOWS[0]), (0.5, "short"), (0.85, "kill")])
+@pytest.mark.parametrize(
+    ("share", "how"), [(0.75, HOWS[0]), pytest.param(0.5, "short", marks=pytest.mark.full), (0.85, "kill")]
+)
 def test_one_failed_write_costs_nothing_that_was_saved(
     share: float, how: str, calls: int, shim: Path, tmp_path: Path, cache: Path
 ) -> None:
