@@ -74,6 +74,10 @@ void crng_renew(void)
  */
 #define PAGES_PART 0x4d82b446159f360fu
 #define PAGES_BITS 7
+#define PERCPU_PART 0x9b05688c2b3e6c1fu
+#define PERCPU_BITS 6
+#define GAPS_PART 0x5be0cd19137e2179u
+#define GAPS_BITS 4
 #define PROCESSES_PART 0x298b075b4b6a5240u
 #define PROCESSES_BITS 2
 
@@ -116,11 +120,32 @@ static void use_processes(unsigned int n)
 			object_end_process(made[i]);
 }
 
+/*
+ * What follows is to find gaps of its size in the CPUs' own memory, or none, by the seed: where the
+ * search for one begins and ends moves mount(2) by 6 % (pcpu_alloc_area, mm/percpu.c).
+ */
+static void leave_gaps(uint64_t seed)
+{
+	unsigned int n = 1 + few(seed, PERCPU_PART, PERCPU_BITS),
+		     gaps = few(seed, GAPS_PART, GAPS_BITS), i;
+	int made[1 << PERCPU_BITS];
+
+	for (i = 0; i < n; i++) {
+		made[i] = object_packet(i);
+		if (made[i] < 0)
+			return; /* this kernel has none, and may have looked for a module */
+	}
+	for (i = 0; i < gaps && 2 * i < n; i++)
+		object_close(made[2 * i]);
+}
+
 static void hold(uint64_t seed)
 {
 	size_t i;
 	unsigned int nr;
 
+	leave_gaps(
+		seed); /* first: of the files, names and inodes that go with them the rest makes use */
 	for (i = 0; i < sizeof(held) / sizeof(*held); i++)
 		for (nr = 1 + few(seed, held[i].part, held[i].bits); nr; nr--)
 			held[i].make(nr);

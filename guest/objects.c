@@ -44,6 +44,13 @@ int object_socket(unsigned int nr)
 	return one_end(socketpair(AF_UNIX, nr % 2 ? SOCK_STREAM : SOCK_DGRAM, 0, ends), ends);
 }
 
+/* It counts what is under way for each CPU (packet_alloc_pending, net/packet/af_packet.c). */
+int object_packet(unsigned int nr)
+{
+	(void)nr;
+	return socket(AF_PACKET, SOCK_DGRAM, 0);
+}
+
 int object_eventfd(unsigned int nr)
 {
 	return eventfd(nr, 0);

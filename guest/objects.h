@@ -10,6 +10,7 @@ int object_file(unsigned int nr);  /* a struct file alone */
 int object_memfd(unsigned int nr); /* with an inode of tmpfs and a name */
 int object_pipe(unsigned int nr);
 int object_socket(unsigned int nr);
+int object_packet(unsigned int nr); /* a socket with a number for each CPU */
 int object_eventfd(unsigned int nr);
 int object_epoll(unsigned int nr);
 int object_timerfd(unsigned int nr);

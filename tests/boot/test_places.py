@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Callable
+from typing import Any
 
 PLAIN = "plain=debian:6.12/cloud"
 PORTS = 'ports=debian:6.12/cloud,cmdline="8250.nr_uarts=7"'
@@ -31,3 +32,9 @@ def test_a_kernel_with_other_objects_at_boot_is_the_same_kernel(
     for case in HASHED:
         assert rows[case]["extra"]["spread_percent"] > 0.3, f"seeds of {case} meet collisions, and others none"
     assert rows[STAMPED]["extra"]["spread_percent"] < 0.1, "each seed has one tick's times to set"
+
+
+def test_seeds_find_other_gaps_in_the_memory_of_cpus(answer: Callable[..., dict[str, Any]]) -> None:
+    got = answer("run", "debian:7.3/cloud", "--exact", "--boots", "5", "--case", "syscalls/mount")
+    (row,) = (row for row in got["results"] if row["metric"] == "instructions")
+    assert row["extra"]["spread_percent"] > 1.0
