@@ -80,6 +80,8 @@ void crng_renew(void)
 #define GAPS_BITS 4
 #define PROCESSES_PART 0x298b075b4b6a5240u
 #define PROCESSES_BITS 2
+#define TASKS_PART 0x1f83d9abfb41bd6bu
+#define TASKS_BITS 4
 
 static const struct {
 	int (*make)(unsigned int nr);
@@ -108,13 +110,13 @@ static void hold_pages(unsigned int pages)
 }
 
 /* Those of a process end with it, and none stays: it would be seen. */
-static void use_processes(unsigned int n)
+static void use_processes(int (*make)(unsigned int nr), unsigned int n)
 {
-	int made[1 << PROCESSES_BITS];
+	int made[TASKS];
 	unsigned int i;
 
-	for (i = 0; i < n; i++)
-		made[i] = object_process(i);
+	for (i = 0; i < n && i < TASKS; i++)
+		made[i] = make(i);
 	while (i--)
 		if (made[i] > 0)
 			object_end_process(made[i]);
@@ -149,7 +151,8 @@ static void hold(uint64_t seed)
 	for (i = 0; i < sizeof(held) / sizeof(*held); i++)
 		for (nr = 1 + few(seed, held[i].part, held[i].bits); nr; nr--)
 			held[i].make(nr);
-	use_processes(few(seed, PROCESSES_PART, PROCESSES_BITS));
+	use_processes(object_process, few(seed, PROCESSES_PART, PROCESSES_BITS));
+	use_processes(object_task, few(seed, TASKS_PART, TASKS_BITS));
 	hold_pages(16 + few(seed, PAGES_PART, PAGES_BITS));
 }
 

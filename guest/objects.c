@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -105,6 +106,24 @@ int object_process(unsigned int nr)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	for (;;)
 		pause();
+}
+
+static __attribute__((noreturn)) int stay(void *nr)
+{
+	(void)nr;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (;;)
+		pause();
+}
+
+int object_task(unsigned int nr)
+{
+	static char stacks[TASKS][2048] __attribute__((aligned(16)));
+
+	if (nr >= TASKS)
+		return -1;
+	return clone(stay, stacks[nr] + sizeof(stacks[nr]),
+		     CLONE_VM | CLONE_FS | CLONE_FILES | SIGCHLD, NULL);
 }
 
 void object_end_process(int pid)

@@ -18,6 +18,8 @@ int object_signalfd(unsigned int nr);
 int object_inotify(unsigned int nr);
 void object_close(int fd);
 int object_process(unsigned int nr); /* a task, its memory, mappings, signals, files */
+#define TASKS 16
+int object_task(unsigned int nr); /* nr < TASKS: a task and its signals; the rest is its maker's */
 void object_end_process(int pid);
 
 #endif
