@@ -95,11 +95,23 @@ def _pairs(experiment: Experiment) -> Iterator[tuple[Kernel, Kernel]]:
 
 
 def _of_figures(experiment: Experiment) -> Iterator[Remark]:
-    """That configs differ in what moves figures: preemption, ticks, debugging. Two builds of one release tell all."""
+    """That configs differ in what moves figures: preemption, ticks, debugging. Two builds of one version tell all."""
     for before, after in _pairs(experiment):
-        told = () if _all_told(before, after) else kconfig.figures_differ(before.config, after.config)
-        if told:
+        if _all_told(before, after):
+            continue
+        if every := _of_one_version(before, after):
+            yield Remark(UNLIKE, _differs(before, after, every))
+        elif told := kconfig.figures_differ(before.config, after.config):
             yield Remark("config", _differs(before, after, told, " in what moves figures"))
+
+
+def _of_one_version(before: Kernel, after: Kernel) -> tuple[str, ...]:
+    """All options in which two kernels of one version differ that others built: their configs are what differs most."""
+    versions = [_VERSION.match(one.release) for one in (before, after)]
+    alike = all(versions) and len({found[0] for found in versions if found}) == 1
+    if not alike or any(selftests.built([one]) for one in (before, after)):
+        return ()
+    return kconfig.in_what_figures_hang_on_first(source.config_differences(before, after))
 
 
 def _of_builders(experiment: Experiment) -> Iterator[Remark]:
