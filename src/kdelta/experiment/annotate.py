@@ -28,6 +28,7 @@ _VERSION = re.compile(r"\d+\.\d+(\.\d+)?")
 _MOVED = "the machine code is identical, data or addresses are not"  # of the data nothing is known
 _BESIDE = "machine code and data are identical; names of files, line numbers or addresses are not"
 _OPTIONS, _TIMES, _NAMES = 5, 3, 3  # of a config, of a patch, in a line
+_MANY_OPTIONS = 40
 _MANY_WAIT = "most cases have one (kdelta compare --case pipe:readers=8,pattern=herd has eight)"
 _BUILD_NOTES = 12  # of all kernels; the logs have the rest
 
@@ -99,9 +100,14 @@ def _of_figures(experiment: Experiment) -> Iterator[Remark]:
     for before, after in _pairs(experiment):
         if _all_told(before, after):
             continue
-        if every := _of_one_version(before, after):
+        told = kconfig.figures_differ(before.config, after.config)
+        every = _of_one_version(before, after)
+        if len(every) > _MANY_OPTIONS:  # another flavour: by the alphabet drivers would be told
+            among = f" in {len(every):,} options{', among them' if told else ''}"
+            yield Remark(UNLIKE, _differs(before, after, told, among))
+        elif every:
             yield Remark(UNLIKE, _differs(before, after, every))
-        elif told := kconfig.figures_differ(before.config, after.config):
+        elif told:
             yield Remark("config", _differs(before, after, told, " in what moves figures"))
 
 
@@ -111,7 +117,7 @@ def _of_one_version(before: Kernel, after: Kernel) -> tuple[str, ...]:
     alike = all(versions) and len({found[0] for found in versions if found}) == 1
     if not alike or any(selftests.built([one]) for one in (before, after)):
         return ()
-    return kconfig.in_what_figures_hang_on_first(source.config_differences(before, after))
+    return kconfig.that_may_move_figures(source.config_differences(before, after))
 
 
 def _of_builders(experiment: Experiment) -> Iterator[Remark]:
@@ -219,8 +225,8 @@ def _all_told(before: Kernel, after: Kernel) -> bool:
 
 def _differs(before: Kernel, after: Kernel, options: Sequence[str], where: str = "") -> str:
     more = f" and {len(options) - _OPTIONS} more" if len(options) > _OPTIONS else ""
-    told = f"{', '.join(options[:_OPTIONS])}{more}"
-    return f"{after.label}: its config differs from that of {before.label}{where}: {told}"
+    told = f": {', '.join(options[:_OPTIONS])}{more}" if options else ""
+    return f"{after.label}: its config differs from that of {before.label}{where}{told}"
 
 
 def note_locations(store: Store, experiment: Experiment, progress: Progress) -> Experiment:

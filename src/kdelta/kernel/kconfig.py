@@ -121,11 +121,15 @@ def figures_differ(before: Mapping[str, str], after: Mapping[str, str]) -> tuple
     return tuple(f"CONFIG_{option}: {old} -> {new}" for option, old, new in known if old != new)
 
 
-def in_what_figures_hang_on_first(lines: Iterable[str]) -> tuple[str, ...]:
-    """Lines of ``config_fragment.differences`` without what the tools and the name of a build bring by themselves."""
+def that_may_move_figures(lines: Iterable[str]) -> tuple[str, ...]:
+    """Lines of ``config_fragment.differences``, those known to move figures first.
+
+    Without what the tools and the name of a build bring by themselves, and without modules that one of them lacks:
+    what a guest does not load costs it nothing.
+    """
     rank = {f"CONFIG_{fact.option}": at for at, fact in enumerate(FACTS) if fact.needed_for.startswith("figures")}
-    own = [line for line in lines if not _OF_TOOLS.match(line)]
-    return tuple(sorted(own, key=lambda line: rank.get(line.partition(":")[0], len(rank) + len(FACTS))))
+    own = [line for line in lines if not (_OF_TOOLS.match(line) or line.endswith((": m -> n", ": n -> m")))]
+    return tuple(sorted(own, key=lambda line: rank.get(line.partition(":")[0], len(FACTS))))
 
 
 def facts_from_symbols(names: Iterable[str]) -> dict[str, str]:
