@@ -27,6 +27,7 @@ class Fact(Struct, frozen=True):
 # In the order in which people read them: booting, measuring, explaining, and what changes the figures themselves.
 FACTS: tuple[Fact, ...] = (
     Fact("BLK_DEV_INITRD", "booting any guest", "populate_rootfs"),
+    Fact("BINFMT_ELF", "booting any guest", "load_elf_binary"),
     Fact("DEVTMPFS", "booting any guest", "devtmpfs_init"),
     Fact("SERIAL_8250", "records (second UART)", "serial8250_init"),
     Fact("SERIAL_8250_CONSOLE", "the console log", "univ8250_console_init"),
