@@ -57,7 +57,7 @@ def finish_gate(store: Store, experiment: Experiment, progress: Progress) -> Exp
 def note_code(store: Store, experiment: Experiment, progress: Progress) -> Experiment:
     """Keep a line on the machine code of each built kernel with ``experiment``: against the baseline, or its step."""
     if not selftests.built(experiment.kernels):
-        unlike = (*_of_builders(experiment), *_of_figures(experiment))
+        unlike = (*_of_builders(experiment), *_of_figures(experiment), *_of_unknown(experiment))
         compilers = experiment.annotations.compilers or tuple(map(banner.compiler, experiment.kernels))
         keep = lambda known: replace(known, notes=(*known.notes, *unlike), compilers=compilers)  # noqa: E731
         return store.annotate(experiment.id, keep) if unlike or any(compilers) else experiment
@@ -109,6 +109,18 @@ def _of_figures(experiment: Experiment) -> Iterator[Remark]:
             yield Remark(UNLIKE, _differs(before, after, every))
         elif told:
             yield Remark("config", _differs(before, after, told, " in what moves figures"))
+
+
+def _of_unknown(experiment: Experiment) -> Iterator[Remark]:
+    """That nothing is known of the configs of images, so that no option in which they differ can be told."""
+    others = not any(selftests.built([one]) for one in experiment.kernels)  # else all is said of the one built here
+    if not others or len({one.image_sha256 for one in experiment.kernels}) == 1:
+        return
+    images_of = [one for one in experiment.kernels if parse_kernel(one.spec.partition("#")[0]).kind == "image"]
+    labels = tuple(one.label for one in images_of if not source.options(one))
+    if labels:
+        told = "no config is known (by CONFIG_IKCONFIG, or a .config beside it), so options that differ are not told"
+        yield Remark("config", f"{_few(labels)}: {told}")
 
 
 def _of_one_version(before: Kernel, after: Kernel) -> tuple[str, ...]:

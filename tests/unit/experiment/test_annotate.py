@@ -131,27 +131,6 @@ def test_what_moves_figures_is_told_of_shipped_kernels(store: Store, in_steps: b
     assert note == Remark("config", f"c: its config differs from that of {before} {told}")
 
 
-def test_configs_of_one_version_are_told_apart_before_its_code(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two images of one source, one for debugging: its functions were blamed, and of its options no word was said."""
-    options = ("CC_HAS_ASM_GOTO", "CC_VERSION_TEXT", "DEBUG_LIST", "KCOV", "LD_VERSION", "PROVE_LOCKING")
-    few = ("CONFIG_A_DRIVER: m -> n", *(f"CONFIG_{name}: n -> y" for name in options))
-    many = tuple(f"CONFIG_DRIVER_{number}: n -> y" for number in range(1000))
-    every = "CONFIG_PROVE_LOCKING: n -> y, CONFIG_KCOV: n -> y, CONFIG_DEBUG_LIST: n -> y"
-    for release, hz, lines, about, told in (
-        ("7.3.4-debug", "100", few, UNLIKE, f": {every}"),
-        ("7.3.4-cloud", "100", many, UNLIKE, " in 1,000 options, among them: CONFIG_HZ: 250 -> 100"),
-        ("7.3.4-other", "250", many, UNLIKE, " in 1,000 options"),
-        ("7.3.5", "100", few, "config", " in what moves figures: CONFIG_HZ: 250 -> 100"),
-    ):
-        monkeypatch.setattr(source, "config_differences", lambda *_, lines=lines: lines)
-        first = kernel("a", spec="./a", release="7.3.4+", config={"HZ": "250"})
-        last = kernel("b", spec="./b", release=release, config={"HZ": hz})
-        made = experiment(release, kernels=(first, last))
-        store.create(made)
-        (note,) = annotate.note_code(store, made, Quiet()).annotations.notes
-        assert note == Remark(about, f"b: its config differs from that of a{told}")
-
-
 @pytest.mark.parametrize(
     ("spec", "differ", "told"),
     [
