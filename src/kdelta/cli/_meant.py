@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+import struct
 
 import click
 
@@ -51,6 +52,7 @@ _INSTEAD = {
         ("plot", "graph", "chart", "draw"), "did you mean: kdelta report last --format html -o report.html?"
     ),
 }
+_HEADERS_BYTES = 4096  # of an ELF file: its own and those of its segments
 _HELP = ("help", "-h", "--help", "?", "-?")
 _LOUD = ("-v", "--verbose")
 _LIST = re.compile(r"'(\d+(?:[,|.]+\d+)+)' is not a valid integer")
@@ -81,12 +83,24 @@ def command(args: list[str], commands: list[str]) -> str:
 
 def is_program(name: str) -> bool:
     """Whether a file can be executed and is no kernel, of which a vmlinux is executable too."""
+    if not os.path.isfile(name) or not os.access(name, os.X_OK):  # a FIFO would be waited for
+        return False
     try:
         with open(name, "rb") as file:
-            begins = file.read(4)
-    except (OSError, ValueError):
+            begins = file.read(_HEADERS_BYTES)
+    except OSError:
         return False
-    return os.access(name, os.X_OK) and (begins[:2] == b"#!" or (begins == b"\x7fELF" and "vmlinu" not in name))
+    return begins[:2] == b"#!" or (begins[:4] == b"\x7fELF" and not ("vmlinu" in name or _loads_high(begins)))
+
+
+def _loads_high(begins: bytes) -> bool:
+    """Whether an ELF file of 64 bits is loaded where programs are not: in the upper half, as kernels are."""
+    if begins[4:6] != b"\2\1" or len(begins) < 64:
+        return False
+    headers, size, count = struct.unpack_from("<Q", begins, 32) + struct.unpack_from("<HH", begins, 54)
+    places = range(headers, min(headers + size * count, len(begins) - 55), max(size, 1))
+    entries = (struct.unpack_from("<I12xQ", begins, at) for at in places)
+    return any(kind == 1 and address >> 63 for kind, address in entries)
 
 
 def spelled(args: list[str]) -> list[str]:

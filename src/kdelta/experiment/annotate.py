@@ -28,6 +28,7 @@ _VERSION = re.compile(r"\d+\.\d+(\.\d+)?")
 _MOVED = "the machine code is identical, data or addresses are not"  # of the data nothing is known
 _BESIDE = "machine code and data are identical; names of files, line numbers or addresses are not"
 _OPTIONS, _TIMES, _NAMES = 5, 3, 3  # of a config, of a patch, in a line
+_MANY_OPTIONS = 40
 _MANY_WAIT = "most cases have one (kdelta compare --case pipe:readers=8,pattern=herd has eight)"
 _BUILD_NOTES = 12  # of all kernels; the logs have the rest
 
@@ -56,7 +57,7 @@ def finish_gate(store: Store, experiment: Experiment, progress: Progress) -> Exp
 def note_code(store: Store, experiment: Experiment, progress: Progress) -> Experiment:
     """Keep a line on the machine code of each built kernel with ``experiment``: against the baseline, or its step."""
     if not selftests.built(experiment.kernels):
-        unlike = (*_of_builders(experiment), *_of_figures(experiment))
+        unlike = (*_of_builders(experiment), *_of_figures(experiment), *_of_unknown(experiment))
         compilers = experiment.annotations.compilers or tuple(map(banner.compiler, experiment.kernels))
         keep = lambda known: replace(known, notes=(*known.notes, *unlike), compilers=compilers)  # noqa: E731
         return store.annotate(experiment.id, keep) if unlike or any(compilers) else experiment
@@ -95,11 +96,40 @@ def _pairs(experiment: Experiment) -> Iterator[tuple[Kernel, Kernel]]:
 
 
 def _of_figures(experiment: Experiment) -> Iterator[Remark]:
-    """That configs differ in what moves figures: preemption, ticks, debugging. Two builds of one release tell all."""
+    """That configs differ in what moves figures: preemption, ticks, debugging. Two builds of one version tell all."""
     for before, after in _pairs(experiment):
-        told = () if _all_told(before, after) else kconfig.figures_differ(before.config, after.config)
-        if told:
+        if _all_told(before, after):
+            continue
+        told = kconfig.figures_differ(before.config, after.config)
+        every = _of_one_version(before, after)
+        if len(every) > _MANY_OPTIONS:  # another flavour: by the alphabet drivers would be told
+            among = f" in {len(every):,} options{', among them' if told else ''}"
+            yield Remark(UNLIKE, _differs(before, after, told, among))
+        elif every:
+            yield Remark(UNLIKE, _differs(before, after, every))
+        elif told:
             yield Remark("config", _differs(before, after, told, " in what moves figures"))
+
+
+def _of_unknown(experiment: Experiment) -> Iterator[Remark]:
+    """That nothing is known of the configs of images, so that no option in which they differ can be told."""
+    others = not any(selftests.built([one]) for one in experiment.kernels)  # else all is said of the one built here
+    if not others or len({one.image_sha256 for one in experiment.kernels}) == 1:
+        return
+    images_of = [one for one in experiment.kernels if parse_kernel(one.spec.partition("#")[0]).kind == "image"]
+    labels = tuple(one.label for one in images_of if not source.options(one))
+    if labels:
+        told = "no config is known (by CONFIG_IKCONFIG, or a .config beside it), so options that differ are not told"
+        yield Remark("config", f"{_few(labels)}: {told}")
+
+
+def _of_one_version(before: Kernel, after: Kernel) -> tuple[str, ...]:
+    """All options in which two kernels of one version differ that others built: their configs are what differs most."""
+    versions = [_VERSION.match(one.release) for one in (before, after)]
+    alike = all(versions) and len({found[0] for found in versions if found}) == 1
+    if not alike or any(selftests.built([one]) for one in (before, after)):
+        return ()
+    return kconfig.that_may_move_figures(source.config_differences(before, after))
 
 
 def _of_builders(experiment: Experiment) -> Iterator[Remark]:
@@ -207,8 +237,8 @@ def _all_told(before: Kernel, after: Kernel) -> bool:
 
 def _differs(before: Kernel, after: Kernel, options: Sequence[str], where: str = "") -> str:
     more = f" and {len(options) - _OPTIONS} more" if len(options) > _OPTIONS else ""
-    told = f"{', '.join(options[:_OPTIONS])}{more}"
-    return f"{after.label}: its config differs from that of {before.label}{where}: {told}"
+    told = f": {', '.join(options[:_OPTIONS])}{more}" if options else ""
+    return f"{after.label}: its config differs from that of {before.label}{where}{told}"
 
 
 def note_locations(store: Store, experiment: Experiment, progress: Progress) -> Experiment:

@@ -175,7 +175,7 @@ def _bzimage(name: str, data: bytes) -> Unpacked:
         raise UserError(f"{name}: truncated: its payload ends at {start + length}, the file at {len(data)}")
     try:
         plain = _sized(data[start : start + length])
-        file = elf.parse(plain)
+        file = _elf(name, plain)
     except _Packed as error:
         if "damaged" in str(error) or "truncated" in str(error):
             raise UserError(f"{name}: {error}") from None
@@ -190,6 +190,19 @@ def _bzimage(name: str, data: bytes) -> Unpacked:
 def _foreign(name: str, machine: str) -> str:
     number = machine.removeprefix("machine ")
     return f"{name}: a kernel for {_FOREIGN.get(number, machine)}; kdelta boots x86_64 and arm64"
+
+
+def _elf(name: str, data: bytes) -> elf.Elf:
+    """Parse the ELF file that may be a kernel; one of 32 bits or of the other byte order is told by its machine.
+
+    Raises:
+        UserError: a kernel for other machines. ElfError: no usable file.
+    """
+    unlike = data.startswith(elf.MAGIC) and len(data) >= 20 and data[4:6] != b"\2\1"
+    if unlike and _banner(data):
+        (machine,) = struct.unpack_from(">H" if data[5] == _BIG_ENDIAN else "<H", data, 18)
+        raise UserError(_foreign(name, f"machine {machine}"))
+    return elf.parse(data)
 
 
 def _pe_sections(data: bytes) -> list[tuple[str, int, int, int]]:
@@ -250,6 +263,7 @@ def _zboot(name: str, data: bytes) -> Unpacked:
     return _arm64(name, plain, "zboot")
 
 
+_BIG_ENDIAN = 2  # elf(5): EI_DATA
 _ET_REL = b"\1\0"  # elf(5): e_type
 _CPIO = (b"070701", b"070702")  # Documentation/driver-api/early-userspace/buffer-format.rst
 _AS_PROGRAM = "a program is measured behind --, as in -- {}"
@@ -258,7 +272,7 @@ _NO_TEXT = set(range(32)) - set(b"\t\n\r\f")
 
 def _vmlinux(name: str, data: bytes) -> Unpacked:
     try:
-        file = elf.parse(data)
+        file = _elf(name, data)
     except elf.ElfError as error:
         raise UserError(f"{name}: {error}") from None
     if data[16:18] == _ET_REL:

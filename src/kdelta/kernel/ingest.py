@@ -10,18 +10,26 @@ from kdelta.kernel import cache, elf, image, kconfig, symbols
 
 
 def _config(unpacked: image.Unpacked, text: str) -> tuple[str, dict[str, str], str]:
-    """(.config text, facts, where they come from)."""
-    if text and (facts := kconfig.facts(text)):
-        return text, facts, "package"
+    """(.config text, facts, where they come from): first what the image says of itself."""
     embedded = unpacked.config or ""
     if embedded and (facts := kconfig.facts(embedded)):
         return embedded, facts, "image"
-    if unpacked.plain is None:
-        return "", {}, ""
-    table = symbols.from_image(unpacked.plain)
-    if isinstance(table, symbols.NoSymbols):
-        return "", {}, ""
-    return "", kconfig.facts_from_symbols(table.all_names), "symbols"
+    if text and (facts := kconfig.facts(text)):
+        return text, facts, "package"
+    proven = _proven(unpacked)
+    return "", proven, "symbols" if proven else ""
+
+
+def _proven(unpacked: image.Unpacked) -> dict[str, str]:
+    """The options that the functions of an image prove, {} where it has no names."""
+    table = symbols.from_image(unpacked.plain) if unpacked.plain is not None else symbols.NoSymbols("packed")
+    return {} if isinstance(table, symbols.NoSymbols) else kconfig.facts_from_symbols(table.all_names)
+
+
+def may_be_of(unpacked: image.Unpacked, text: str) -> bool:
+    """Whether nothing of an image speaks against the .config ``text``: it has no function of an option that is off."""
+    facts = kconfig.facts(text)
+    return all(facts.get(option) == "y" for option in _proven(unpacked))
 
 
 def store(

@@ -10,6 +10,10 @@ from msgspec import Struct
 
 _SET = re.compile(r'^CONFIG_([A-Za-z0-9_]+)=(?:"(.*)"|(\S+))\s*$')
 _UNSET = re.compile(r"^# CONFIG_([A-Za-z0-9_]+) is not set\s*$")
+_OF_TOOLS = re.compile(
+    r"CONFIG_(\w+_VERSION|CC_VERSION_TEXT|RUSTC_VERSION_TEXT|LOCALVERSION|LOCALVERSION_AUTO|BUILD_SALT"
+    r"|(AS|CC|LD|RUSTC|TOOLS|TOOLCHAIN)_(HAS|CAN|IS)\w*):"
+)
 
 
 class Fact(Struct, frozen=True):
@@ -23,6 +27,7 @@ class Fact(Struct, frozen=True):
 # In the order in which people read them: booting, measuring, explaining, and what changes the figures themselves.
 FACTS: tuple[Fact, ...] = (
     Fact("BLK_DEV_INITRD", "booting any guest", "populate_rootfs"),
+    Fact("BINFMT_ELF", "booting any guest", "load_elf_binary"),
     Fact("DEVTMPFS", "booting any guest", "devtmpfs_init"),
     Fact("SERIAL_8250", "records (second UART)", "serial8250_init"),
     Fact("SERIAL_8250_CONSOLE", "the console log", "univ8250_console_init"),
@@ -66,6 +71,15 @@ FACTS: tuple[Fact, ...] = (
     Fact("LOCKDEP", "figures: a debug kernel", "lockdep_init"),
     Fact("PROVE_LOCKING", "figures: a debug kernel"),
     Fact("DEBUG_VM", "figures: a debug kernel"),
+    Fact("KCSAN", "figures: a debug kernel", "kcsan_init"),
+    Fact("KCOV", "figures: a debug kernel", "__sanitizer_cov_trace_pc"),
+    Fact("PROFILE_ALL_BRANCHES", "figures: a debug kernel", "ftrace_likely_update"),
+    Fact("DEBUG_OBJECTS", "figures: a debug kernel", "debug_object_activate"),
+    Fact("DEBUG_PREEMPT", "figures: a debug kernel"),
+    Fact("SLUB_DEBUG_ON", "figures: a debug kernel"),
+    Fact("UBSAN", "figures: checks in the code"),
+    Fact("SMP", "figures: one CPU or several"),
+    Fact("HIGH_RES_TIMERS", "figures: timer ticks"),
     Fact("INIT_ON_ALLOC_DEFAULT_ON", "figures: zeroed allocations"),
     Fact("SLUB_TINY", "figures: slab without caches"),
     Fact("RANDOM_KMALLOC_CACHES", "figures: slab placement"),
@@ -106,6 +120,17 @@ def figures_differ(before: Mapping[str, str], after: Mapping[str, str]) -> tuple
     ]
     known = [(option, before[option], after[option]) for option in options if option in before and option in after]
     return tuple(f"CONFIG_{option}: {old} -> {new}" for option, old, new in known if old != new)
+
+
+def that_may_move_figures(lines: Iterable[str]) -> tuple[str, ...]:
+    """Lines of ``config_fragment.differences``, those known to move figures first.
+
+    Without what the tools and the name of a build bring by themselves, and without modules that one of them lacks:
+    what a guest does not load costs it nothing.
+    """
+    rank = {f"CONFIG_{fact.option}": at for at, fact in enumerate(FACTS) if fact.needed_for.startswith("figures")}
+    own = [line for line in lines if not (_OF_TOOLS.match(line) or line.endswith((": m -> n", ": n -> m")))]
+    return tuple(sorted(own, key=lambda line: rank.get(line.partition(":")[0], len(FACTS))))
 
 
 def facts_from_symbols(names: Iterable[str]) -> dict[str, str]:

@@ -14,9 +14,10 @@ from kdelta.errors import HostError
 from kdelta.guest import protocol
 from kdelta.machine import plugin, process, qemu
 from kdelta.machine.options import GuestSpec
-from kdelta.model import BOOTING, State
+from kdelta.model import BOOTING, Kernel, State
 
 ENDED_INSIDE = "a process ended the guest"  # begins why it is failed, by the kernel's last word
+_STARTS = ("BLK_DEV_INITRD", "BINFMT_ELF")  # the guest's program is an ELF file in an initramfs
 _LAST_WORD = re.compile(rb"reboot: (?:Power down|Restarting system|System halted)|sysrq: Resetting")  # kernel/reboot.c
 
 
@@ -85,6 +86,12 @@ def _ended_inside(console: bytes, restored: bool) -> str:
     return f"{ENDED_INSIDE} ({found[0].decode('ascii')})"
 
 
+def _lacks(kernel: Kernel) -> str:
+    """Options that its config is known to lack, and without which no program of ours is started."""
+    off = [f"CONFIG_{option}" for option in _STARTS if kernel.config.get(option) == "n"]
+    return f"; its config lacks {' and '.join(off)}, without which no guest starts" if off else ""
+
+
 def collect(guest: GuestSpec, argv: tuple[str, ...], ended: process.Ended) -> RawBoot:
     """Read the boot's files and say what became of it.
 
@@ -100,7 +107,7 @@ def collect(guest: GuestSpec, argv: tuple[str, ...], ended: process.Ended) -> Ra
     if state in ("lost", "hung") and (inside := _ended_inside(console, guest.restored)):
         state, why = "failed", inside
     if state in ("panicked", "hung") and not parsed.records and not guest.restored:
-        why = BOOTING + why  # a guest says who it is as soon as it can
+        why = BOOTING + why + _lacks(guest.kernel)  # a guest says who it is as soon as it can
     if ended.flooded:
         own, plugin = process.OUTPUT_LIMIT >> 20, process.COUNTS_LIMIT >> 30
         state, why = "failed", f"stopped: the guest wrote more than {own} MiB, or had the plugin write {plugin} GiB"

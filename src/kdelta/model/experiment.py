@@ -146,7 +146,7 @@ class Location(Struct, frozen=True, kw_only=True):
 BOOTING = "while it booted: "  # begins why a guest has ended that did not come as far as to say who it is
 # begins the tag of an experiment that belongs to another (a review, a comparison), which it names: not the last one
 BESIDE_TAG = "beside/"
-UNLIKE = "unlike-configs"  # code of the note that a kernel was built here, and the other one was not
+UNLIKE = "unlike-configs"  # code of the note that configs differ: of one version, or as one kernel alone was built here
 SHARED = "shared-between-cpus"  # code of the note that a patch is about what CPUs share, and one CPU was counted
 
 

@@ -264,7 +264,7 @@ def _hidden(rows: Sequence[tuple[str, CellResult]]) -> Hidden | None:
 
 
 def unequal(warnings: Sequence[Warn]) -> str:
-    """Which kernels did not bring up all CPUs of their guests, or were built by others: little compares then."""
+    """Which kernels did not bring up all CPUs of their guests, or have other configs: little compares then."""
     found = [f"{w.kernel} had {w.cpus} of {w.asked} CPUs" for w in warnings if isinstance(w, FewerCpus)]
     built = [w.text.partition(":")[0] for w in warnings if isinstance(w, Remark) and w.about == UNLIKE]
     return "; ".join((*found, *(f"{one}: part of each effect may be the config's" for one in built)))

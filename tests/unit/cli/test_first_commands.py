@@ -287,23 +287,6 @@ def test_a_package_alone_is_taken_and_said_so(capsys: pytest.CaptureFixture[str]
     assert second == 'old=x.deb,arch=arm64: taken as old=deb:x.deb,arch="arm64"'
 
 
-@pytest.mark.parametrize("name", ["a.patch", "series.mbox", "mail"])
-def test_a_patch_in_the_place_of_a_kernel_is_answered(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    Path(name).write_text("From 1234 Mon Sep 17 00:00:00 2001\n", encoding="utf-8")
-    for words in (f"compare ./{name}", f"compare debian:6.12 ./{name}", f"run --kernel ./{name}"):
-        refused(words, f"kdelta review {name} --tree", capsys)
-
-
-@pytest.mark.parametrize("begins", [b"#!/bin/sh\n", b"\x7fELF\2\1\1" + bytes(9) + b"\3\0\x3e\0" + bytes(200)])
-def test_a_program_in_the_place_of_a_kernel_is_answered(begins: bytes, capsys: pytest.CaptureFixture[str]) -> None:
-    """``run ./a.out`` was told that it is an ELF file without a banner, ``kdelta ./a.out`` to run it as a kernel."""
-    Path("a.out").write_bytes(begins)
-    Path("a.out").chmod(0o755)
-    refused("./a.out", "did you mean: kdelta run -- ./a.out", capsys)
-    for words in ("run ./a.out", "compare debian:6.12 debian:7.0 ./a.out", "run --kernel a.out"):
-        refused(words, "is a program, not a kernel: put -- before it, as in -- ", capsys)
-
-
 @pytest.mark.parametrize("name", ["md", "txt", "markdown"])
 def test_a_format_is_found_by_what_else_it_is_called(name: str) -> None:
     assert registry.find(name).name == {"txt": "terminal"}.get(name, "markdown")

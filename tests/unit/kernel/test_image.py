@@ -106,6 +106,21 @@ def test_an_elf_program_is_no_kernel() -> None:
 
 
 @pytest.mark.parametrize(
+    ("ident", "order", "machine", "said"),
+    [(b"\1\1", "<", 3, "32-bit x86"), (b"\2\2", ">", 21, "64-bit PowerPC"), (b"\1\1", "<", 243, "RISC-V")],
+)
+def test_a_kernel_of_32_bits_or_the_other_byte_order_is_told_by_its_machine(
+    ident: bytes, order: str, machine: int, said: str
+) -> None:
+    """Their headers are of other sizes: they were told to be no ELF files of 64 bits, and no more."""
+    head = b"\x7fELF" + ident + b"\1" + bytes(9) + struct.pack(f"{order}HH", 2, machine) + bytes(44)
+    plain = head + synthetic.BANNER
+    for data in (plain, _repacked(gzip.compress(plain), plain)):
+        with pytest.raises(UserError, match=f"a kernel for {said}; kdelta boots x86_64 and arm64"):
+            image.unpack("vmlinux", data)
+
+
+@pytest.mark.parametrize(
     ("data", "said"),
     [
         (synthetic.vmlinux()[:16] + b"\1\0" + synthetic.vmlinux()[18:], "a module or another object file"),

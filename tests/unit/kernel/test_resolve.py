@@ -152,6 +152,21 @@ def test_an_image_takes_the_config_beside_it_only_when_it_is_its_own(tmp_path: P
     assert resolve.resolve(parse_kernel(str(image))).config["HZ"] == "250"
 
 
+def test_an_image_takes_no_config_of_another_one_that_lies_beside_it(tmp_path: Path) -> None:
+    """Two builds of one release in one folder had the .config of the last: nothing said that theirs differ."""
+    own = b"IKCFG_ST" + gzip.compress(CONFIG.encode()) + b"IKCFG_ED"
+    rows = synthetic.symbols()
+    rows[5] = (rows[5][0], "t", "mem_cgroup_css_alloc")
+    (tmp_path / ".config").write_text(CONFIG.replace("CONFIG_HZ=250", "CONFIG_HZ=1000"))
+    images = {"first": synthetic.vmlinux(extra=own), "with": synthetic.vmlinux(rows=rows), "last": synthetic.vmlinux()}
+    found = {}
+    for name, plain in images.items():
+        (tmp_path / f"bzImage-{name}").write_bytes(synthetic.bzimage(plain))
+        found[name] = resolve.resolve(parse_kernel(str(tmp_path / f"bzImage-{name}"))).config
+    assert (found["first"]["HZ"], found["last"]["HZ"]) == ("250", "1000")
+    assert found["with"] == {"MEMCG": "y", "PVH": "y"}  # the .config has no MEMCG
+
+
 def test_an_image_with_an_embedded_config_brings_its_facts(tmp_path: Path) -> None:
     packed = b"IKCFG_ST" + gzip.compress(CONFIG.encode()) + b"IKCFG_ED"
     (tmp_path / "vmlinux").write_bytes(synthetic.vmlinux(extra=packed))

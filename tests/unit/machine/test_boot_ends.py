@@ -40,6 +40,22 @@ def test_a_guest_that_never_said_who_it_is_ended_while_it_booted(tmp_path: Path,
     assert "while it booted" not in boot.collect(replace(guest, restored=True), (), ended).why
 
 
+def test_a_guest_that_does_not_boot_is_told_with_what_its_config_lacks(tmp_path: Path) -> None:
+    """It was "Unable to mount root fs": true, and no help, for no guest has one."""
+    (tmp_path / "console").write_bytes(b'[ 1.0] Kernel panic - not syncing: VFS: Unable to mount root fs on ""\n')
+    (tmp_path / "stream").write_bytes(b"")
+    guest = _guest(tmp_path)
+    ended = process.Ended(
+        status=0, timed_out=False, flooded=False, elapsed_s=1.0, first_record_s=None, first_sample_s=None
+    )
+    said = {}
+    for config in ({}, {"BLK_DEV_INITRD": "y"}, {"BLK_DEV_INITRD": "n", "BINFMT_ELF": "y", "SMP": "n"}):
+        kernel = replace(guest.kernel, config=config)
+        said[len(config)] = boot.collect(replace(guest, kernel=kernel), (), ended).why
+    assert said[0] == said[1] and "config" not in said[0]
+    assert said[3] == f"{said[0]}; its config lacks CONFIG_BLK_DEV_INITRD, without which no guest starts"
+
+
 @pytest.mark.parametrize("word", ["reboot: Power down", "reboot: Restarting system", "reboot: System halted"])
 def test_a_program_that_ends_its_guest_is_told_so(tmp_path: Path, word: str) -> None:
     """It was "lost: the guest wrote no records", or hung. Who is not restored restarts itself at its end."""

@@ -35,8 +35,13 @@ def _beside(path: Path, name: str) -> list[Path]:
     return [*named, *(folder / name for folder in (path.parent, *path.parents[2:4]))]
 
 
-def _config_beside(path: Path, release: str) -> str:
-    """The .config that belongs to an image file, "" if none is its own."""
+def _config_beside(path: Path, unpacked: image.Unpacked) -> str:
+    """The .config that belongs to an image file, "" if none is its own, or it needs none.
+
+    Several images of one release may lie beside one .config, which is that of the last.
+    """
+    if unpacked.config:
+        return ""
     for candidate in [*_beside(path, "config"), *_beside(path, ".config")]:
         if candidate == path or not candidate.is_file() or candidate.stat().st_size > _CONFIG_LIMIT_BYTES:
             continue
@@ -45,7 +50,7 @@ def _config_beside(path: Path, release: str) -> str:
         except OSError:
             continue  # it would have helped, but is not needed
         header = _HEADER.search(text)
-        if header and release.startswith(header[1]):
+        if header and unpacked.release.startswith(header[1]) and ingest.may_be_of(unpacked, text):
             return text
     return ""
 
@@ -141,7 +146,7 @@ def _resolve(spec: KernelSpec, _: Progress) -> Kernel:
         data = path.read_bytes()
     except OSError as error:
         raise UserError(f"kernel {spec.text!r}: cannot read {path}: {error.strerror}") from None
-    config = _config_beside(path, image.unpack(str(path), data).release)
+    config = _config_beside(path, image.unpack(str(path), data))
     stored = ingest.store(str(path), data, config, origin=f"file {path}", system_map=_map_beside(path))
     return kernel_of(spec, stored, Path(spec.target).name)
 

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What is kept of configs of kernels that others built: how they differ, or that it is not known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from kdelta.experiment import annotate
+from kdelta.kernel import source
+from kdelta.model import Quiet, Remark
+from kdelta.model.experiment import UNLIKE
+from kdelta.store.store import Store
+from unit.store.store_builders import experiment, kernel
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store(f"sqlite:///{tmp_path / 'store.sqlite'}") as opened:
+        yield opened
+
+
+def test_configs_of_one_version_are_told_apart_before_its_code(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two images of one source, one for debugging: its functions were blamed, and of its options no word was said."""
+    options = ("CC_HAS_ASM_GOTO", "CC_VERSION_TEXT", "DEBUG_LIST", "KCOV", "LD_VERSION", "PROVE_LOCKING")
+    few = ("CONFIG_A_DRIVER: m -> n", *(f"CONFIG_{name}: n -> y" for name in options))
+    many = tuple(f"CONFIG_DRIVER_{number}: n -> y" for number in range(1000))
+    every = "CONFIG_PROVE_LOCKING: n -> y, CONFIG_KCOV: n -> y, CONFIG_DEBUG_LIST: n -> y"
+    for release, hz, lines, about, told in (
+        ("7.3.4-debug", "100", few, UNLIKE, f": {every}"),
+        ("7.3.4-cloud", "100", many, UNLIKE, " in 1,000 options, among them: CONFIG_HZ: 250 -> 100"),
+        ("7.3.4-other", "250", many, UNLIKE, " in 1,000 options"),
+        ("7.3.5", "100", few, "config", " in what moves figures: CONFIG_HZ: 250 -> 100"),
+    ):
+        monkeypatch.setattr(source, "config_differences", lambda *_, lines=lines: lines)
+        monkeypatch.setattr(source, "options", lambda _: {"HZ": "250"})
+        first = kernel("a", spec="./a", release="7.3.4+", config={"HZ": "250"})
+        last = kernel("b", spec="./b", release=release, config={"HZ": hz})
+        made = experiment(release, kernels=(first, last))
+        store.create(made)
+        (note,) = annotate.note_code(store, made, Quiet()).annotations.notes
+        assert note == Remark(about, f"b: its config differs from that of a{told}")
+
+
+def test_images_whose_configs_nobody_knows_are_told_to_be_so(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A defconfig has no IKCONFIG: that nothing was said of options looked as if none differed."""
+    monkeypatch.setattr(source, "options", lambda one: {"HZ": "250"} if one.label == "a" else {})
+    images_of = (
+        kernel(name, spec=spec) for name, spec in (("a", "./a"), ("b", "./b"), ("c", "debian:6.12"), ("d", "d"))
+    )
+    kernels = tuple(replace(one, image_sha256=one.label) for one in images_of)
+    made = experiment("first", kernels=kernels)
+    store.create(made)
+    (note,) = annotate.note_code(store, made, Quiet()).annotations.notes
+    assert note.about == "config" and note.text.startswith("b, d: no config is known (by CONFIG_IKCONFIG")
+    same = experiment("same", kernels=tuple(replace(one, image_sha256="a") for one in kernels))
+    store.create(same)
+    assert not annotate.note_code(store, same, Quiet()).annotations.notes
