@@ -234,6 +234,7 @@ void crng_renew(void);
 struct holder {
 	struct ready ready; /* forked ahead, or not */
 	int says[2];
+	bool in_guest; /* of our own; another machine waits for each gap that is left (synchronize_net) */
 };
 /* A process that holds until it is killed; -1 where there is none. */
 pid_t perturb_start(uint64_t seed, struct holder *holder);

@@ -141,13 +141,14 @@ static void leave_gaps(uint64_t seed)
 		object_close(made[2 * i]);
 }
 
-static void hold(uint64_t seed)
+static void hold(uint64_t seed, bool in_guest)
 {
 	size_t i;
 	unsigned int nr;
 
-	leave_gaps(
-		seed); /* first: of the files, names and inodes that go with them the rest makes use */
+	/* First: of the files, names and inodes that go with them the rest makes use. */
+	if (in_guest)
+		leave_gaps(seed);
 	for (i = 0; i < sizeof(held) / sizeof(*held); i++)
 		for (nr = 1 + few(seed, held[i].part, held[i].bits); nr; nr--)
 			held[i].make(nr);
@@ -156,12 +157,12 @@ static void hold(uint64_t seed)
 	hold_pages(16 + few(seed, PAGES_PART, PAGES_BITS));
 }
 
-static void hold_until_killed(uint64_t seed, int ready)
+static void hold_until_killed(uint64_t seed, const struct holder *holder)
 {
 	char byte = 1;
 
-	hold(seed);
-	if (write(ready, &byte, 1) != 1)
+	hold(seed, holder->in_guest);
+	if (write(holder->says[1], &byte, 1) != 1)
 		_exit(1);
 	for (;;)
 		pause();
@@ -173,7 +174,7 @@ static void holder_with_order(void *arg, const char *order, size_t n)
 	uint64_t seed = 0;
 
 	memcpy(&seed, order, n < sizeof(seed) ? n : sizeof(seed));
-	hold_until_killed(seed, holder->says[1]);
+	hold_until_killed(seed, holder);
 }
 
 /* Where the next process number is said; only a kernel with CONFIG_CHECKPOINT_RESTORE has it. */
@@ -188,6 +189,7 @@ static void open_last_pid(void)
 int perturb_prepare(struct holder *holder)
 {
 	open_last_pid();
+	holder->in_guest = true;
 	if (pipe2(holder->says, O_CLOEXEC))
 		return -1;
 	return ready_fork(&holder->ready, holder_with_order, holder);
@@ -202,7 +204,7 @@ static pid_t start_holder(struct holder *holder, uint64_t seed)
 	pid = fork();
 	if (!pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		hold_until_killed(seed, holder->says[1]);
+		hold_until_killed(seed, holder);
 	}
 	return pid;
 }

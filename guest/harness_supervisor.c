@@ -292,7 +292,7 @@ static void run_pressed(const struct supervisor *sv, const struct jobs *js, cons
 static void run_job(const struct supervisor *sv, const struct jobs *js, const struct job *job)
 {
 	char tmp[64], cgroup[256] = "", why[200];
-	struct holder holder = {0};
+	struct holder holder = {.in_guest = sv->init};
 	pid_t held = -1;
 
 	MARK(MARK_OP_FORGET, 0);
