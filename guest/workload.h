@@ -55,8 +55,8 @@ struct workload {
 	bool after_alone;
 	/*
 	 * Exact mode counts op right after the machine has come to rest, with none
-	 * uncounted before it: what op leaves to be freed later (a child's memory) is
-	 * more than what it finds cold.
+	 * uncounted before it: what op leaves to be freed later (a child's memory, names
+	 * that it missed) is more than what it finds cold.
 	 */
 	bool rested;
 	/* n operations with nothing around them; WORKLOAD_BATCH makes it. NULL if after is set. */

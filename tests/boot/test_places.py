@@ -2,7 +2,7 @@
 """What a kernel has made before a case begins decides where the case's objects lie: it is no change of the kernel.
 
 One kernel, with more serial ports in /dev or not: some inodes and names more. Of 6.12 (cloud) path_lookup was regressed
-by 0.75 % then, and timer_many by 1.19 %, under every seed.
+by 0.75 % then (a slab more of dentries), and timer_many by 1.19 % (a collision), under every seed.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from typing import Any
 
 PLAIN = "plain=debian:6.12/cloud"
 PORTS = 'ports=debian:6.12/cloud,cmdline="8250.nr_uarts=7"'
-HASHED = ("path_lookup", "syscalls/timer_many")  # by the address of a directory, of a process
+HASHED = "syscalls/timer_many"  # by the address of a process
+RESTED = "path_lookup"  # the names that it misses were a slab too many, 0.8 % of it
 STAMPED = "syscalls/fsync"  # the first write after a tick sets times of an inode, 0.19 % of it
 
 
 def test_a_kernel_with_other_objects_at_boot_is_the_same_kernel(
     kdelta: Callable[..., subprocess.CompletedProcess[str]],
 ) -> None:
-    cases = (*HASHED, STAMPED)
+    cases = (HASHED, RESTED, STAMPED)
     chosen = [word for case in cases for word in ("--case", case)]
     said = kdelta("compare", PLAIN, PORTS, "--exact", "--seeds", "8", *chosen, "--json", "-q").stdout
     rows = {row["case"]: row for row in json.loads(said)["results"] if row["metric"] == "instructions"}
@@ -29,9 +30,10 @@ def test_a_kernel_with_other_objects_at_boot_is_the_same_kernel(
         name: row["interval_percent"] for name, row in rows.items() if row["verdict"] in ("improved", "regressed")
     }
     assert set(rows) == set(cases) and not called
-    for case in HASHED:
-        assert rows[case]["extra"]["spread_percent"] > 0.3, f"seeds of {case} meet collisions, and others none"
-    assert rows[STAMPED]["extra"]["spread_percent"] < 0.1, "each seed has one tick's times to set"
+    spreads = {name: row["extra"]["spread_percent"] for name, row in rows.items()}
+    assert spreads[HASHED] > 0.3, "some seeds meet collisions, and others none"
+    assert spreads[RESTED] < 0.1, "each seed finds its slabs"
+    assert spreads[STAMPED] < 0.1, "each seed has one tick's times to set"
 
 
 def test_seeds_find_other_gaps_in_the_memory_of_cpus(answer: Callable[..., dict[str, Any]]) -> None:
