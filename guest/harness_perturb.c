@@ -92,6 +92,7 @@ static const struct {
 	{object_memfd, 0xbb67ae8584caa73bu, 6},	  {object_socket, 0x7311c2812425cfa0u, 4},
 	{object_eventfd, 0xa54ff53a5f1d36f1u, 5}, {object_epoll, 0x314d14951b3e6a83u, 4},
 	{object_timerfd, 0x510e527fade682d1u, 4}, {object_inotify, 0xdf7bd629e9db362fu, 3},
+	{object_mapping, 0xcbbb9d5dc1059ed8u, 6}, {object_cached, 0x629a292a367cd507u, 4},
 };
 
 static unsigned int few(uint64_t seed, uint64_t part, unsigned int bits)

@@ -16,6 +16,8 @@
 
 #include "objects.h"
 
+#define CACHED_AT (1 << 20)
+
 int object_file(unsigned int nr)
 {
 	(void)nr;
@@ -88,6 +90,28 @@ int object_memfd(unsigned int nr)
 {
 	(void)nr;
 	return memfd_create("scattered", 0);
+}
+
+/* Names of pages that are cached: one far off in a file has nodes of its own. */
+int object_cached(unsigned int nr)
+{
+	int fd = memfd_create("cached", 0);
+
+	(void)nr;
+	if (fd >= 0 && pwrite(fd, "", 1, CACHED_AT) != 1) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+/* Neighbours differ, or they would be one. */
+int object_mapping(unsigned int nr)
+{
+	void *p = mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), nr % 2 ? PROT_READ : PROT_NONE,
+		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return p == MAP_FAILED ? -1 : 0;
 }
 
 void object_close(int fd)

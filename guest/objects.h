@@ -16,6 +16,8 @@ int object_epoll(unsigned int nr);
 int object_timerfd(unsigned int nr);
 int object_signalfd(unsigned int nr);
 int object_inotify(unsigned int nr);
+int object_cached(unsigned int nr);  /* an inode, a page, and the nodes that find it */
+int object_mapping(unsigned int nr); /* and the nodes that find it; stays, returns 0 */
 void object_close(int fd);
 int object_process(unsigned int nr); /* a task, its memory, mappings, signals, files */
 #define TASKS 16

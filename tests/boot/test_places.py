@@ -36,7 +36,12 @@ def test_a_kernel_with_other_objects_at_boot_is_the_same_kernel(
     assert spreads[STAMPED] < 0.1, "each seed has one tick's times to set"
 
 
-def test_seeds_find_other_gaps_in_the_memory_of_cpus(answer: Callable[..., dict[str, Any]]) -> None:
-    got = answer("run", "debian:7.3/cloud", "--exact", "--boots", "5", "--case", "syscalls/mount")
-    (row,) = (row for row in got["results"] if row["metric"] == "instructions")
-    assert row["extra"]["spread_percent"] > 1.0
+def test_seeds_find_other_gaps_in_the_memory_of_cpus_and_other_places_of_their_sheaves(
+    answer: Callable[..., dict[str, Any]],
+) -> None:
+    """mmap of 7.3 handed 32 nodes back in an interval or did not, under all seeds: 4 % of its lines of code."""
+    cases = ("--case", "syscalls/mount", "--case", "syscalls/mmap-1")
+    got = answer("run", "debian:7.3/cloud", "--exact", "--boots", "5", *cases)
+    spreads = {(row["case"], row["metric"]): row["extra"]["spread_percent"] for row in got["results"]}
+    assert spreads["syscalls/mount", "instructions"] > 1.0
+    assert spreads["syscalls/mmap-1", "code_lines"] > 1.0

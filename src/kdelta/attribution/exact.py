@@ -41,9 +41,14 @@ ENDLESS_LEAST = 0.5
 # Lines hang on how memory is laid out: of 163 system calls of one image a longer command line moved 31 by lines of data
 # or code, 30 of them by no more than 0.2 an operation (13 lines in 64).
 LINES_LEAST = 0.25
+# What happens once an interval, or does not, under all seeds of a boot: of one with few operations it is more of each
+# (select-1000, whose interval is one: 2 lines of 151 for 3 instructions of 115,949; fallocate, 4: 7 lines).
+_LINES_ONCE = 8
 
 
-def exact_metrics(part: str = "", parts_per_op: int = 1, cpus: int = 1, *, endless: bool = False) -> tuple[Metric, ...]:
+def exact_metrics(
+    part: str = "", parts_per_op: int = 1, cpus: int = 1, *, endless: bool = False, ops: int = 0
+) -> tuple[Metric, ...]:
     """The metrics of every exact run: the kernel's cost vector and the user part's instructions.
 
     On one CPU also the distinct cache lines of an interval (as its share of each operation); on several the transfers
@@ -51,10 +56,11 @@ def exact_metrics(part: str = "", parts_per_op: int = 1, cpus: int = 1, *, endle
     counter written by its reader.
 
     Per operation, or per ``part`` where an operation consists of ``parts_per_op`` (a sweep of 205 lookups).
-    ``endless``: of a loop that is stopped, whose intervals have edges.
+    ``endless``: of a loop that is stopped, whose intervals have edges. ``ops``: operations of an interval.
     """
     per = part or "op"
     least = ENDLESS_LEAST if endless else 0.0
+    lines_least = max(least, LINES_LEAST, _LINES_ONCE / (ops * parts_per_op) if ops else 0.0)
 
     def metric(name: str, unit: str, help_text: str, least: float = least) -> Metric:
         return Metric(
@@ -74,8 +80,7 @@ def exact_metrics(part: str = "", parts_per_op: int = 1, cpus: int = 1, *, endle
     user = metric("user_instructions", "instructions", "user-space instructions: the workload's and libc's")
     moved = metric(TRANSFERS, TRANSFERS, "kernel cache lines that moved between CPUs")
     touched = tuple(
-        metric(name, name.replace("_", " "), f"distinct cache lines of {what}", max(least, LINES_LEAST))
-        for name, what in TOUCHED
+        metric(name, name.replace("_", " "), f"distinct cache lines of {what}", lines_least) for name, what in TOUCHED
     )
     if cpus == 1:
         return (*kernel, *touched, user)

@@ -7,21 +7,32 @@ import math
 from collections.abc import Collection, Iterable
 
 from kdelta.attribution.exact import CROSSING, LINES_LEAST, MOVED_LEAST, TOUCHED
-from kdelta.model import CellResult
+from kdelta.model import CellResult, Definition
 from kdelta.report.causes import listed, more
 from kdelta.units import finite
 from kdelta.verdict.words import DELTA_PERCENT
 
 NAMED = 6  # cases
-_DERIVED = {  # counts whose floor in percent is another one in each case
-    "taken_branches": "of taken branches as many as it lets pass of all instructions",
-    **{name: f"{LINES_LEAST:g} lines of data or code an operation" for name, _ in TOUCHED},
-}
+_BRANCHES = "of taken branches as many as it lets pass of all instructions"
+_LINES = tuple(name for name, _ in TOUCHED)
 _WITHOUT = f"what lies within {DELTA_PERCENT:g} % is the same"
 
 
-def told(cells: Iterable[CellResult], exact: bool) -> str:
-    """``Noise floor: 0.10 % (pipe); none (mine).``; "" where counts have none. Times have one where calibrated."""
+def _lines_least(definitions: Iterable[Definition]) -> str:
+    """The least difference of lines of the cases, which is more of those that make few operations an interval."""
+    found = {metric.least for one in definitions for metric in one.metrics if metric.name in _LINES} or {LINES_LEAST}
+    least, most = min(found), max(found)
+    return f"{least:g} lines" if least == most else f"{least:g} to {most:g} lines"
+
+
+def told(cells: Iterable[CellResult], exact: bool, definitions: Iterable[Definition] = ()) -> str:
+    """``Noise floor: 0.10 % (pipe); none (mine).``; "" where counts have none. Times have one where calibrated.
+
+    ``definitions``: of the workloads that were measured.
+    """
+    # counts whose floor in percent is another one in each case
+    of_lines = f"{_lines_least(definitions)} of data or code an operation"
+    other = {"taken_branches": _BRANCHES, **dict.fromkeys(_LINES, of_lines)}
     floors: dict[float, dict[str, None]] = {}
     crossing: dict[str, float] = {}
     cases: dict[str, None] = {}
@@ -30,8 +41,8 @@ def told(cells: Iterable[CellResult], exact: bool) -> str:
     for cell in cells:
         floor = cell.floor_percent
         every[cell.case] = None
-        if exact and cell.metric in _DERIVED:
-            derived[_DERIVED[cell.metric]] = None
+        if exact and cell.metric in other:
+            derived[other[cell.metric]] = None
             continue
         if floor is None or finite(floor) is None or not (floor or not exact):
             continue

@@ -228,6 +228,11 @@ def _of_other_seeds(sweeps: Sequence[Sweep]) -> bool:
     return False
 
 
+def _floors(result: ExperimentResult) -> str:
+    experiment = result.experiment
+    return floors.told(result.results, experiment.mode == "exact", experiment.definitions.values())
+
+
 def measured(result: ExperimentResult, sweeps: Sequence[Sweep] = ()) -> tuple[str, ...]:
     """How it was measured: method, noise floor, machine, host, versions."""
     experiment = result.experiment
@@ -246,7 +251,7 @@ def measured(result: ExperimentResult, sweeps: Sequence[Sweep] = ()) -> tuple[st
     lines = [
         *_method(experiment),
         *((_FEWER_SEEDS,) if experiment.mode == "exact" and _of_other_seeds(sweeps) else ()),
-        *filter(None, () if floorless else (floors.told(result.results, experiment.mode == "exact"),)),
+        *filter(None, () if floorless else (_floors(result),)),
         f"Machine: {where}.",
     ]
     if nothing(result):

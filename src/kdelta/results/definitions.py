@@ -84,7 +84,8 @@ def of_mode(workload: Workload, mode: Mode, cpus: int = 1) -> tuple[Metric, ...]
     """The metrics that ``workload`` has in ``mode``, in a guest of ``cpus``."""
     if mode != "exact":
         return workload.metrics
-    return exact_metrics(workload.part, workload.parts_per_op, cpus, endless=workload.endless)
+    ops = workload.exact_ops
+    return exact_metrics(workload.part, workload.parts_per_op, cpus, endless=workload.endless, ops=ops)
 
 
 def metric_named(metrics: Sequence[Metric], name: str | None, mode: Mode) -> Metric:

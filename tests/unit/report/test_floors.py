@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from kdelta.attribution.exact import exact_metrics
+from kdelta.model import Definition
 from kdelta.report import floors
 from unit.report.report_samples import cell
 
@@ -22,3 +24,12 @@ def test_what_is_the_same_on_a_host_that_was_not_calibrated_is_told() -> None:
     assert floors.told(cells[:1], False) == none
     some = "Noise floor: 2.50 % (fork); not calibrated (pipe), where what lies within 1 % is the same."
     assert floors.told(cells, False) == some
+
+
+def test_the_least_of_lines_is_that_of_the_cases_that_were_measured() -> None:
+    cells = [cell("pipe", "instructions", floor_percent=0.1), cell("pipe", "data_lines", floor_percent=0.2)]
+    pipe, fork = (Definition(metrics=exact_metrics(ops=ops)) for ops in (128, 1))
+    some = "Noise floor: 0.10 %; 0.25 lines of data or code an operation."
+    assert floors.told(cells, True) == floors.told(cells, True, [pipe]) == some
+    both = "Noise floor: 0.10 %; 0.25 to 8 lines of data or code an operation."
+    assert floors.told(cells, True, [pipe, fork]) == both
