@@ -71,8 +71,16 @@ class ProgramArgs:
     trees: tuple[str, ...] = ()
     writable: bool = False
 
-    def cases_or(self, chosen: Callable[[], tuple[Case, ...]], named: bool, native: bool = False) -> tuple[Case, ...]:
+    def cases_or(
+        self,
+        chosen: Callable[[], tuple[Case, ...]],
+        named: bool,
+        native: bool = False,
+        surrounded: Callable[[Sequence[Case]], tuple[Case, ...]] = tuple,
+    ) -> tuple[Case, ...]:
         """The program packed as a case, before the ``chosen`` ones where some are ``named``; these alone without one.
+
+        ``surrounded`` puts it into the cgroups, and under the pressure, that the chosen ones are in already.
 
         Raises:
             UserError: an option of programs without one, or what is needed is not on this machine.
@@ -111,7 +119,7 @@ class ProgramArgs:
                 _told(one.note)
         if not program.stdin and (waiting := _waiting()):
             _told(f"{waiting}, and the program reads /dev/null: --stdin FILE is its standard input")
-        return (case, *(chosen() if named else ()))
+        return (*surrounded([case]), *(chosen() if named else ()))
 
 
 def _waiting() -> str:
