@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from math import isfinite
 
 from kdelta.attribution import warnings as of_traces
+from kdelta.guest import here
 from kdelta.report.causes import listed, more
 from kdelta.report.figures import count
 from kdelta.results import warnings as of_results
@@ -110,7 +111,7 @@ def folder_lacking(w: of_results.FolderLacking) -> str:
     """That a program did not find what it was to work on."""
     return (
         f"{w.case} found of {w.folder} only what it runs with, because that is too large to be packed unasked: its "
-        f"figures are not of {w.folder} as it is here (--tree {w.folder} packs all of it, --follow what it opens)"
+        f"figures are not of {w.folder} as it is here ({here.packs_all(w.folder)})"
     )
 
 
