@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shlex
 import stat
 import sys
 import termios
@@ -52,6 +53,16 @@ class Command(click.Command):
         return [
             word for word, last in zip(args, before, strict=False) if not word.startswith("-") and last not in valued
         ]
+
+
+class Without(click.Command):
+    """A subcommand that measures no program: one behind ``--`` would be taken for a kernel."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if "--" in args and (words := args[args.index("--") + 1 :]):
+            said = f"{ctx.info_name} measures cases and no program: kdelta compare debian:6.12 debian:7.0 -- {shlex.join(words)}"
+            raise click.UsageError(said)  # without the context: no more is to be read
+        return super().parse_args(ctx, args)
 
 
 @dataclass(frozen=True, kw_only=True)

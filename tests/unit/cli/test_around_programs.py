@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kdelta.cli import bisect, compare
+from kdelta.cli import main as cli
 from kdelta.cli.main import program
 
 
@@ -50,3 +51,12 @@ def test_no_command_with_both_leaves_the_cgroup_out(name: str, monkeypatch: pyte
     with pytest.raises(Enough):
         program.main([name, *words, *options, "--memcg", "--", "/bin/true"], standalone_mode=False)
     assert seen == ["true", "true (memcg)"]
+
+
+@pytest.mark.parametrize("name", ["scale", "calibrate"])
+def test_a_command_that_measures_no_program_says_so(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run([name, "debian:6.12", "--", "/bin/ls", "a b"]) == 1
+    said = capsys.readouterr().err
+    assert said == (
+        f"kdelta: {name} measures cases and no program: kdelta compare debian:6.12 debian:7.0 -- /bin/ls 'a b'\n"
+    )
