@@ -77,6 +77,8 @@ def printed(w: of_results.PrintedOtherwise) -> str:
 _REMEDIES = {
     "file": "lacks that (--follow packs what it opens here, --file PATH what you name, --writable lets it write where "
     "it runs)",
+    "huge": "lacks huge pages, of which a guest reserves none (--setup \"sh -c 'echo 64 >/proc/sys/vm/nr_hugepages'\", "
+    "or hugepages=64 on each command line)",
     "memory": "lacks memory, of which its files take some, too (--memory SIZE gives the guests more)",
     "network": "lacks a network, which guests have not but for 127.0.0.1",
     "right": "was refused that by the guests' kernel",

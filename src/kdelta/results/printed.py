@@ -25,6 +25,7 @@ _LONGEST = 100  # characters of a line
 # By errno(3), or as shells say it. What is meant for reading has such words too: a line that is long is of that kind.
 _LACKS: tuple[tuple[Lack, re.Pattern[str]], ...] = (
     ("file", re.compile(r"No such file or directory|: (?:command )?not found$|Read-only file system")),
+    ("huge", re.compile(r"(?i)huge.?(?:tlb|page).*cannot allocate memory|not enough huge ?pages")),
     ("memory", re.compile(r"annot allocate memory|No space left on device|\b[Oo]ut of memory\b")),
     ("network", re.compile(r"Network is unreachable|Name or service not known|failure in name resolution")),
     ("right", re.compile(r"Operation not permitted|Function not implemented|Operation not supported")),

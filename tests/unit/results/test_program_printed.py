@@ -113,6 +113,7 @@ def test_a_program_that_says_that_it_lacks_a_file_and_ends_well_is_told(tmp_path
     ("line", "remedy"),
     [
         ("x: mmap: Cannot allocate memory", "--memory SIZE"),
+        ("mmap(MAP_HUGETLB): Cannot allocate memory", "nr_hugepages'"),
         ("x: write error: No space left on device", "--memory SIZE"),
         ("connect: Network is unreachable", "lacks a network"),
         ("unshare: unshare failed: Operation not permitted", "was refused that"),
