@@ -51,6 +51,19 @@ def take(path: Path) -> BinaryIO:
         return lock
 
 
+def holder(path: Path) -> str:
+    """The number of the process that has the lock in ``path`` now, "?" where it has not written that; "": none."""
+    try:
+        with path.open("rb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return file.read(16).strip().decode(errors="replace") or "?"
+    except OSError:  # nobody wrote it
+        pass
+    return ""
+
+
 def names(path: Path, file: BinaryIO) -> bool:
     """Whether ``path`` is this file still."""
     try:

@@ -25,7 +25,7 @@ class _Row(NamedTuple):
 # The first row that holds is told.
 _ROWS = (
     _Row("--cpus --cpu --vcpus --ncpus --cores --threads", "--smp", "--smp"),
-    _Row("--runs --iterations --repeat --count --seeds --blocks --boots -n -r", "", "--seeds --blocks --boots --most"),
+    _Row("--runs --iterations --repeat --count --seeds --blocks --boots --min-runs --max-runs -n -r", "", "--seeds --blocks --boots --most"),
     _Row("--top --max --max-rows --lines --limit", "findings", "--most"),
     _Row("--test --tests --workload --benchmark --bench --cases -t", "--case", "--case"),
     _Row("--mem --ram -m", "--memory", "--memory"),
@@ -56,7 +56,7 @@ _ROWS = (
          "the kernel stands first, as in kdelta {command} debian:7.0"),
     _Row("--label --name --title", _COMPARED,
          "a name stands before its kernel, as in old=debian:6.12; kdelta history tag gives one to an experiment"),
-    _Row("--cmdline --append", "--kvm", "it belongs to a kernel, as in 'debian:6.12,cmdline=\"quiet\"'"),
+    _Row("--cmdline --append --kopt --kopts", "--kvm", "it belongs to a kernel, as in 'debian:6.12,cmdline=\"quiet\"'"),
     _Row("--config --kconfig", "--kvm", "it belongs to a kernel, as in src:./linux,config=FILE"),
     _Row("--arch", "--kvm", "it belongs to a kernel, as in debian:6.12,arch=arm64"),
     _Row("--initrd --initramfs --rootfs --disk --drive", "--kvm",
@@ -64,6 +64,19 @@ _ROWS = (
     # Cases and programs.
     _Row("--program --prog --cmd --command --binary --exec --script --args -e", "--cwd",
          "a program and its arguments stand last, behind --, as in -- ls -l"),
+    _Row("--input --infile", "--stdin", "--stdin"),
+    _Row("--chdir --cd --pwd --workdir --work-dir --working-directory -C", "--cwd", "--cwd"),
+    _Row("--environment --environ --setenv --set-env -E", "--env", "--env"),
+    _Row("--rw --rwdir --overlay --read-write", "--writable", "--writable"),
+    _Row("--include --add --add-file --copy --pack --rodir --mount --volume --bind-mount", "--cwd", "--file --tree"),
+    _Row("--exit-code --exit-status --status --ignore-failure --ignore-errors -i", "--expect-status", "--expect-status"),
+    _Row("--prepare --reset --cleanup --conclude --teardown --before-each --after-each -p", "--between",
+         "--setup COMMAND runs once before all runs, --between COMMAND after each, both untimed"),
+    _Row("--shell -S", "--cwd", "a program is started by itself; a shell's line is run by -- sh -c 'ls | wc'"),
+    _Row("--tty --pty --term --interactive", "--cwd",
+         "there is no terminal; script makes one, as in -- script -eqc 'PROGRAM ARGS' /dev/null"),
+    _Row("--show-output --stdout --stderr --printed", "--cwd",
+         "what a program prints first is kept: kdelta report last --printed 0.0"),
     _Row("--pid --attach", "--cwd", "a program is measured from its start, behind --, as in -- ls -l"),
     _Row("--exclude --skip --without --ignore --deselect", "--case",
          "name the cases that run instead: --case takes patterns, as in --case 'syscalls/file_*'"),
@@ -122,6 +135,8 @@ def meant(name: str, context: click.Context) -> str:
 
         if (word := name.lstrip("-")) in registry.formats():
             return f"write --format {word}"
+        if (word := name.removeprefix("--export-")) in registry.formats():
+            return f"write --format {word} -o FILE"
     for row in _ROWS:
         if name in row.words.split() and (text := _text(row, context.info_name or "", has)):
             return text

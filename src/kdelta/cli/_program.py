@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shlex
 import stat
 import sys
 import termios
@@ -54,6 +55,16 @@ class Command(click.Command):
         ]
 
 
+class Without(click.Command):
+    """A subcommand that measures no program: one behind ``--`` would be taken for a kernel."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if "--" in args and (words := args[args.index("--") + 1 :]):
+            said = f"{ctx.info_name} measures cases and no program: kdelta compare debian:6.12 debian:7.0 -- {shlex.join(words)}"
+            raise click.UsageError(said)  # without the context: no more is to be read
+        return super().parse_args(ctx, args)
+
+
 @dataclass(frozen=True, kw_only=True)
 class ProgramArgs:
     """Values of ``options``, and the program."""
@@ -71,8 +82,16 @@ class ProgramArgs:
     trees: tuple[str, ...] = ()
     writable: bool = False
 
-    def cases_or(self, chosen: Callable[[], tuple[Case, ...]], named: bool, native: bool = False) -> tuple[Case, ...]:
+    def cases_or(
+        self,
+        chosen: Callable[[], tuple[Case, ...]],
+        named: bool,
+        native: bool = False,
+        surrounded: Callable[[Sequence[Case]], tuple[Case, ...]] = tuple,
+    ) -> tuple[Case, ...]:
         """The program packed as a case, before the ``chosen`` ones where some are ``named``; these alone without one.
+
+        ``surrounded`` puts it into the cgroups, and under the pressure, that the chosen ones are in already.
 
         Raises:
             UserError: an option of programs without one, or what is needed is not on this machine.
@@ -111,7 +130,7 @@ class ProgramArgs:
                 _told(one.note)
         if not program.stdin and (waiting := _waiting()):
             _told(f"{waiting}, and the program reads /dev/null: --stdin FILE is its standard input")
-        return (case, *(chosen() if named else ()))
+        return (*surrounded([case]), *(chosen() if named else ()))
 
 
 def _waiting() -> str:

@@ -156,4 +156,5 @@ def _one(args: Args) -> Case:
     """
     if args.program and args.named:
         raise UserError("bisecting takes one case: leave out --case, --suite and --workloads, or the program")
-    return args.cases_or(lambda: (_one_case.one_case(args),), named=False)[0]
+    cases = args.cases_or(lambda: (_one_case.one_case(args),), named=False, surrounded=args.surrounded)
+    return cases[-1]  # with --memcg the one in the child

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kdelta.cli import _given, _kernels, _lab, _session, common
+from kdelta.cli import _given, _kernels, _lab, _program, _session, common
 from kdelta.cli._say import say
 from kdelta.errors import UserError
 
@@ -37,7 +37,7 @@ class Args(common.MeasureArgs, _lab.LabArgs):
     quiet: bool
 
 
-@click.command(epilog=EPILOG)
+@click.command(cls=_program.Without, epilog=EPILOG)
 @click.argument("kernel", required=False)
 @click.option("--blocks", type=click.IntRange(20, 400), default=20, show_default=True, help="Blocks of two boots.")
 @click.option("--resume", metavar="EXPERIMENT", help="Continue an interrupted calibration.")

@@ -108,9 +108,6 @@ class CaseArgs:
         self, pressure: str | None = None, default: Sequence[str] = (), native: bool = False
     ) -> tuple[Case, ...]:
         """The cases asked for, else ``default``; with --memcg each one twice; all of them under ``pressure``."""
-        import msgspec
-
-        from kdelta.guest import pressure as memory
         from kdelta.guest import suite_programs
         from kdelta.spec import cases as grammar
 
@@ -121,10 +118,18 @@ class CaseArgs:
             compiled_here(self.folders)  # what is wrong with them is told before a kernel is fetched
         texts = self.cases if self.named else tuple(default)
         found = grammar.chosen(texts, self.suites, self.workloads, workloads)
-        cases = in_groups(suite_programs.packed(found, workloads, native), self.memcg)
+        return self.surrounded(suite_programs.packed(found, workloads, native), pressure)
+
+    def surrounded(self, cases: Sequence[Case], pressure: str | None = None) -> tuple[Case, ...]:
+        """``cases`` in the cgroups that are asked for, under ``pressure``."""
+        import msgspec
+
+        from kdelta.guest import pressure as memory
+
+        found = in_groups(cases, self.memcg)
         if pressure is not None:
-            cases = tuple(msgspec.structs.replace(case, pressure=memory.parse(pressure)) for case in cases)
-        return cases
+            found = tuple(msgspec.structs.replace(case, pressure=memory.parse(pressure)) for case in found)
+        return found
 
     def effort(self, *, pmu: bool = False, **changes: Any) -> Effort:
         """How much is sampled, with the run's time limit where one is given; ``pmu``: by the CPU's counters too."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -229,12 +230,18 @@ def _asked(args: Args, chosen: Sequence[Case] | None) -> tuple[Asked, Stopping]:
         _refuse_idle(args, wanted)
     args.format  # noqa: B018 - an unknown format is refused here
     stop = templates.stopping(args.blocks, args.max_blocks, common.percentage(args.precision, "--precision"))
-    cases = args.cases_or(lambda: args.chosen(args.pressure), args.named) if chosen is None else tuple(chosen)
+    cases = tuple(chosen) if chosen is not None else _cases(args)
     effort = args.effort(seeds=args.seeds, repetitions=args.repetitions, pmu=args.pmu or bool(args.lab))
     asked = args.placed(args.asked(cases, effort, mitigations=args.mitigations, rep_features=args.rep_features))
     if args.fleet:
         _fleet.refuse(asked)
     return asked, stop
+
+
+def _cases(args: Args) -> tuple[Case, ...]:
+    """The cases that the user asks for, or the usual ones."""
+    pressed = partial(args.surrounded, pressure=args.pressure)
+    return args.cases_or(lambda: args.chosen(args.pressure), args.named, surrounded=pressed)
 
 
 def _wanted(args: Args) -> _mode.Passes | None:

@@ -142,8 +142,11 @@ def delete(experiment: str, yes: bool) -> None:
     All its boots, samples and consoles go; kdelta export makes a copy first.
     """
 
+    from kdelta.experiment import alone
+
     with _stores.reading() as store:
         found = store.id_of(experiment)  # also of a damaged one
+        alone.refuse_measured(store, found, "end it (Ctrl-C there) before you delete it")
         _fleet.refuse_asked(store, found, "take it back before you delete it")
         if not yes:
             _confirm(f"Delete {found} and its {len(store.done(found))} boots?")

@@ -71,6 +71,6 @@ def _template(args: Args, kernels: tuple[Kernel, ...]) -> Experiment:
     from kdelta.experiment import templates
     from kdelta.results import leaks
 
-    cases = args.cases_or(lambda: args.chosen(default=leaks.CASES), args.named)
+    cases = args.cases_or(lambda: args.chosen(default=leaks.CASES), args.named, surrounded=args.surrounded)
     asked = args.asked(cases, args.effort(batches=args.batches, batch_ops=args.ops))
     return templates.leaks(asked, leaks.observed(kernels), args.boots)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -81,7 +82,10 @@ def command(named: str | None, **options: Any) -> int:
         _refuse_idle(args, mode)
     args.refuse(budget=False, others={})
     cases = args.cases_or(
-        lambda: args.chosen(args.pressure, native=native), args.named, native
+        lambda: args.chosen(args.pressure, native=native),
+        args.named,
+        native,
+        partial(args.surrounded, pressure=args.pressure),
     )  # refused before any kernel is fetched
     if args.fleet:
         _fleet.refuse(_asked(args, cases, native))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
-from kdelta.cli import _crossing, _given, _kernels, _output, _session, common
+from kdelta.cli import _crossing, _given, _kernels, _output, _program, _session, common
 from kdelta.cli._say import say
 from kdelta.errors import UserError
 from kdelta.units import counted
@@ -53,7 +53,7 @@ class Args(common.MeasureArgs):
     quiet: bool
 
 
-@click.command(epilog=EPILOG)
+@click.command(cls=_program.Without, epilog=EPILOG)
 @click.argument("kernels", nargs=-1, required=True, metavar="KERNEL...")
 @click.option("--tasks", metavar="1..N", help="Numbers of tasks, as 1..4 or 1,2,4,8.  [default: 1 to the guest's CPUs]")
 @click.option("--exact", is_flag=True, help="Count what crosses between CPUs instead of measuring time.")

@@ -168,7 +168,7 @@ def _template(args: Args) -> Experiment:
     """Everything of the experiment but its kernels."""
     from kdelta.experiment import templates
 
-    cases = args.cases_or(args.chosen, args.named)
+    cases = args.cases_or(args.chosen, args.named, surrounded=args.surrounded)
     effort = args.effort(seeds=args.seeds, repetitions=args.repetitions)
     asked = args.asked(cases, effort, mitigations=args.mitigations)
     if args.fleet:

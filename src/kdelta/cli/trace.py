@@ -62,7 +62,7 @@ def command(kernels: tuple[str, ...], **options: Any) -> int:
     if all(wanted):  # sets of events; without any, locks are counted exactly
         _given.refuse_other_mode("timed", "only --what hold counts instructions; leave it out")
     _given.refuse(["seed"], "does nothing: a trace is one boot of each kernel, whose order says nothing")
-    cases = args.cases_or(args.chosen, args.named)
+    cases = args.cases_or(args.chosen, args.named, surrounded=args.surrounded)
     _program.refuse_bare(kernels)
     specs = _kernels.bootable(
         kernels, "the running kernel cannot be traced in a guest without its image: name another kernel"

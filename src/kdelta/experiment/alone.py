@@ -5,11 +5,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from kdelta import locks, paths
-from kdelta.errors import HostError
+from kdelta.errors import HostError, UserError
 from kdelta.store.codec import key_of
 from kdelta.store.store import Store
+
+
+def _lock(store: Store, experiment: str) -> Path:
+    return paths.cache_dir() / "measuring" / f"{key_of(store.address, experiment)}.lock"
+
+
+def refuse_measured(store: Store, experiment: str, remedy: str) -> None:
+    """Raises:
+    UserError: another process of this machine measures ``experiment``; ``remedy`` says what can be done.
+    """
+    if process := locks.holder(_lock(store, experiment)):
+        raise UserError(f"another kdelta (process {process}) measures experiment {experiment} just now: {remedy}")
 
 
 @contextmanager
@@ -21,7 +34,7 @@ def measuring(store: Store, experiment: str) -> Iterator[None]:
     Raises:
         HostError: another one does, or the cache cannot be written.
     """
-    path = paths.cache_dir() / "measuring" / f"{key_of(store.address, experiment)}.lock"
+    path = _lock(store, experiment)
     try:
         lock = locks.take(path)
     except locks.Taken as other:

@@ -38,6 +38,7 @@ _OF_A_SHELL = frozenset((
     "popd", "pushd", "read", "readonly", "return", "select", "set", "shift", "source", "time", "times", "trap",
     "type", "typeset", "ulimit", "umask", "unalias", "unset", "until", "wait", "while",
 ))  # fmt: skip
+_BETWEEN_COMMANDS = re.compile(r"[;|&<>]|\$\(")  # of a shell's line
 _ENV_TAKES = re.compile(r"-[a-zA-Z0]*[uC]|--unset|--chdir")  # options of env(1) whose value is the next word
 _SHEBANGS_MOST = 5  # as the kernel has it: BINPRM_MAX_RECURSION
 
@@ -321,13 +322,15 @@ def as_typed(name: str, found: str, cwd: Path) -> str:
 
 
 def _meant(name: str) -> str:
-    """What was meant where ``name`` is no program but what a shell takes: ``A=1 ls``, ``'ls | wc'``, cd; else ""."""
+    """What was meant where ``name`` is what a shell takes: ``A=1 ls``, ``'ls | wc'``, ``'for ...'``, cd; else ""."""
     first, *others = name.split() or [""]
     if name in _OF_A_SHELL:
         return f": a shell does that itself, as in -- sh -c '{name} ...'"
+    if others and (first in _OF_A_SHELL or shutil.which(first) or _BETWEEN_COMMANDS.search(name)):
+        return f"; a shell's line is run by -- sh -c {shlex.quote(name)}"
     if "=" in first and first.partition("=")[0].isidentifier():
         return f"; a variable is set by --env {first}"
-    return f"; a shell's line is run by -- sh -c {shlex.quote(name)}" if others and shutil.which(first) else ""
+    return ""
 
 
 def no_input(path: Path) -> str:

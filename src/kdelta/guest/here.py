@@ -20,6 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kdelta import paths
+from kdelta.errors import UserError
 from kdelta.guest import git_index
 from kdelta.guest.image import Node
 
@@ -231,12 +232,30 @@ def _named(folder: Path, name: Path) -> Here:
     return found if folder == name or not found.nodes else replace(found, outside=(name, *found.outside))
 
 
+def refuse_mounted(option: str, text: str, path: Path) -> None:
+    """Raises:
+    UserError: the user names with ``text`` what a guest has of its own, so that no file of here is seen there.
+    """
+    place = Path(os.path.abspath(path))
+    if place == Path("/") and option == "--tree":
+        raise UserError("--tree /: no guest takes all of it; name what the program reads, or --follow packs that")
+    if mount := next((mount for mount in MOUNTED if place.is_relative_to(mount)), ""):
+        raise UserError(f"{option} {text}: a guest has a {mount} of its own, which hides what is packed there")
+
+
+def packs_all(folder: str) -> str:
+    """How the user has ``folder`` packed that was too large to be so unasked."""
+    return (
+        "--follow packs what it opens" if folder == "/" else f"--tree {folder} packs all of it, --follow what it opens"
+    )
+
+
 def _folder(folder: Path) -> Here:
     walked = _walked([folder], set())
     if walked.over:
         said = f"of {folder}{_LITTLE}: it is more than {_bound()}"
         note = f"{folder} is not packed, it is more than {_bound()}: the program finds there only what it runs with; "
-        return Here(root=folder, said=said, note=f"{note}--tree {folder} packs all of it, --follow what it opens")
+        return Here(root=folder, said=said, note=note + packs_all(str(folder)))
     size = f"{walked.size / (1 << 20):.1f} MiB"
     said = f"{folder}: {len(walked.nodes):,} files and directories, {size}{'' if walked.linked else _UNLINKED}"
     note = "; ".join(_lacks(walked, folder))

@@ -132,6 +132,7 @@ def _given(tree: Tree, program: Program, cwd: Path, lookup: _Lookup) -> None:
             raise UserError(f"--file {text}: {source} is not there")
         if colon and (not place.startswith("/") or not source.is_file()):
             raise UserError(f"--file {text}: PATH:DEST takes a file and the absolute path that it has in the guest")
+        here.refuse_mounted("--file", text, Path(place) if colon else source)
         if colon:
             tree.put_at(source, place)
         else:
@@ -141,6 +142,7 @@ def _given(tree: Tree, program: Program, cwd: Path, lookup: _Lookup) -> None:
     for text in program.trees:
         if not (cwd / text).is_dir():
             raise UserError(f"--tree {text}: there is no such directory")
+        here.refuse_mounted("--tree", text, cwd / text)
         tree.add_all(Path(os.path.abspath(cwd / text)))
     words = (*program.argv[1:], *shell.typed(program.argv), *program.env)
     for text in (text for word in words for text in here.parts(word)):
@@ -244,7 +246,7 @@ def _for_guests(
     named: Sequence[Here] = (),
 ) -> tuple[list[str], list[Path]]:
     """All ``programs``, which differ in their words alone, with the files of the first, and what these are here."""
-    program, tree = programs[0], Tree()
+    program, tree = programs[0], Tree(4 * MOST_BYTES)
     lookup = _lookup(program, cwd)
     commands = _commands(tree, program, cwd, lookup)
     for argv in commands.values():
@@ -268,7 +270,8 @@ def _for_guests(
     if (size := tree.size()) > MOST_BYTES:
         remedy = "" if program.follow else "; --follow packs what it opens here"
         raise UserError(
-            f"program: its files are {size >> 20} MiB, and a guest takes {MOST_BYTES >> 20}: {tree.largest()}{remedy}"
+            f"program: its files are {'more than ' * tree.cut}{size >> 20} MiB, and a guest takes "
+            f"{MOST_BYTES >> 20}: {tree.largest()}{remedy}"
         )
     more = {"root": f"/{ROOT}", "scratch": f"/{scratch}", "cwd": str(place), "stdin": str(stdin or "")}
     more["writable"] = str(writable or "")

@@ -19,8 +19,11 @@ _LINKS_MOST = 40  # as the kernel has it: MAXSYMLINKS
 class Tree:
     """The files of a guest's root, by their path without its leading slash."""
 
-    def __init__(self) -> None:
+    def __init__(self, walked_most: int | None = None) -> None:
+        """``walked_most``: bytes of files after which no more of a directory is taken; ``cut`` says so."""
         self.nodes: dict[str, Node] = {}
+        self.cut = False
+        self._walked_most, self._walked = walked_most, 0
 
     def _put(self, path: Path, node: Node) -> None:
         self.nodes.setdefault(str(path).lstrip("/"), node)
@@ -64,6 +67,8 @@ class Tree:
         out = re.compile(but)
         self.add(folder)
         for at, folders, files in os.walk(folder):
+            if self.cut:  # it is refused anyway, and all of /usr would take a minute
+                return
             folders[:] = sorted(name for name in folders if not out.fullmatch(name))
             for name in (*folders, *sorted(name for name in files if not out.fullmatch(name))):
                 one = Path(at) / name
@@ -72,6 +77,8 @@ class Tree:
                     self._put(one, Node(stat.S_IFLNK | 0o777, os.fsencode(os.readlink(one))))
                 elif one.is_dir() or one.is_file():
                     self.add(one)
+                    self._walked += one.stat().st_size
+            self.cut = self._walked_most is not None and self._walked > self._walked_most
 
     def take(self, nodes: Iterable[tuple[str, Node]]) -> None:
         """What was found by whole path; the directories that it is in are there already."""

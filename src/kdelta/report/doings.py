@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from math import isfinite
 
 from kdelta.attribution import warnings as of_traces
+from kdelta.guest import here
 from kdelta.report.causes import listed, more
 from kdelta.report.figures import count
 from kdelta.results import warnings as of_results
@@ -76,6 +77,8 @@ def printed(w: of_results.PrintedOtherwise) -> str:
 _REMEDIES = {
     "file": "lacks that (--follow packs what it opens here, --file PATH what you name, --writable lets it write where "
     "it runs)",
+    "huge": "lacks huge pages, of which a guest reserves none (--setup \"sh -c 'echo 64 >/proc/sys/vm/nr_hugepages'\", "
+    "or hugepages=64 on each command line)",
     "memory": "lacks memory, of which its files take some, too (--memory SIZE gives the guests more)",
     "network": "lacks a network, which guests have not but for 127.0.0.1",
     "right": "was refused that by the guests' kernel",
@@ -110,7 +113,7 @@ def folder_lacking(w: of_results.FolderLacking) -> str:
     """That a program did not find what it was to work on."""
     return (
         f"{w.case} found of {w.folder} only what it runs with, because that is too large to be packed unasked: its "
-        f"figures are not of {w.folder} as it is here (--tree {w.folder} packs all of it, --follow what it opens)"
+        f"figures are not of {w.folder} as it is here ({here.packs_all(w.folder)})"
     )
 
 

@@ -61,7 +61,7 @@ def summary(result: ExperimentResult, shown: Iterable[CellResult], sweeps: Seque
     if nothing(result):
         return "nothing was booted"
     if result.decided and result.boots_done < result.boots_planned:
-        decided = any(cell.verdict for cell in shown) or bool(sweeps)
+        decided = any(cell.verdict not in (None, "inconclusive") for cell in shown) or bool(sweeps)
         boots = f"stopped early{': decided' if decided else ','} after {made} boots"
     elif result.boots_spared and not missing(result):
         boots = f"{made} boots done; stopped early where decided: {result.boots_spared} were not needed"

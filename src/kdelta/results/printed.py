@@ -25,6 +25,10 @@ _LONGEST = 100  # characters of a line
 # By errno(3), or as shells say it. What is meant for reading has such words too: a line that is long is of that kind.
 _LACKS: tuple[tuple[Lack, re.Pattern[str]], ...] = (
     ("file", re.compile(r"No such file or directory|: (?:command )?not found$|Read-only file system")),
+    # Of Ruby without its library, of PHP without its extensions, of LD_PRELOAD, and of tests for a module.
+    ("file", re.compile(r"\b(?:was|were) not loaded\b|nable to load dynamic library|cannot open shared object file")),
+    ("file", re.compile(r"cannot load such file|Can't locate \S+ in @INC|No module named ")),
+    ("huge", re.compile(r"(?i)huge.?(?:tlb|page).*cannot allocate memory|not enough huge ?pages")),
     ("memory", re.compile(r"annot allocate memory|No space left on device|\b[Oo]ut of memory\b")),
     ("network", re.compile(r"Network is unreachable|Name or service not known|failure in name resolution")),
     ("right", re.compile(r"Operation not permitted|Function not implemented|Operation not supported")),

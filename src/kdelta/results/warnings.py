@@ -277,7 +277,7 @@ class PrintedFigures(PrintedOtherwise, frozen=True):
     instead: str
 
 
-Lack = Literal["file", "memory", "network", "right"]
+Lack = Literal["file", "huge", "memory", "network", "right"]
 
 
 class PrintedLacking(Warn, frozen=True):

@@ -53,3 +53,21 @@ def test_each_row_is_told_by_some_command_for_each_word(row: _option_meant._Row)
             if word not in has and (not row.where or (has | {path[-1]}) & set(row.where.split()))
         ]
         assert any(told(word, path) for path in where), word
+
+
+@pytest.mark.parametrize(
+    ("word", "told"),
+    [
+        ("--export-json", "write --format json -o FILE"),
+        ("--prepare", "--between COMMAND after each"),
+        ("--ignore-failure", "did you mean --expect-status?"),
+        ("--input", "did you mean --stdin?"),
+        ("--rwdir", "did you mean --writable?"),
+        ("--chdir", "did you mean --cwd?"),
+        ("--min-runs", "did you mean --seeds or --blocks?"),
+    ],
+)
+def test_options_of_hyperfine_and_virtme_ng_are_known(word: str, told: str) -> None:
+    command = program.get_command(click.Context(program), "compare")
+    assert command is not None
+    assert told in _option_meant.meant(word, click.Context(command, info_name="compare"))

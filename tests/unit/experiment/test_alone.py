@@ -8,8 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from kdelta.cli._session import Session
+from kdelta.cli.main import program
 from kdelta.errors import HostError
 from kdelta.experiment import alone, prepare
 from kdelta.model.progress import Quiet
@@ -48,7 +50,14 @@ def test_an_experiment_is_measured_by_one_process_at_a_time(tmp_path: Path, monk
                 prepare.run(store.experiment("first"), store, Quiet())
             with alone.measuring(store, "second"):
                 pass
+            monkeypatch.setenv("KDELTA_STORE", url)
+            deleted = CliRunner().invoke(program, ["history", "delete", "first", "--yes"])
+            assert f"another kdelta (process {other.pid}) measures experiment first just now: end it" in str(
+                deleted.exception
+            )
+            assert store.experiment("first")
             other.kill()
+        alone.refuse_measured(store, "first", "")
         with alone.measuring(store, "first"):
             pass
     assert not list((tmp_path / "cache" / "measuring").iterdir())

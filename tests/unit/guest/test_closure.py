@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -112,6 +113,22 @@ def test_what_is_damaged_or_of_another_machine_or_nowhere_is_refused(tmp_path: P
             on_path(name)
     with pytest.raises(UserError, match="may not be executed"):
         on_path(str(damaged))
+
+
+@pytest.mark.parametrize(
+    ("line", "remedy"),
+    [
+        ("for i in 1 2; do true; done", "sh -c 'for i in 1 2; do true; done'"),
+        ("cd /tmp && ls", "sh -c 'cd /tmp && ls'"),
+        ("A=1 ls | wc", "sh -c 'A=1 ls | wc'"),
+        ("no-such-program | wc", "sh -c 'no-such-program | wc'"),
+        ("A=1", "a variable is set by --env A=1"),
+        ("no such program", "give its path, or install it"),
+    ],
+)
+def test_what_a_shell_takes_as_a_line_is_told_so(line: str, remedy: str) -> None:
+    with pytest.raises(UserError, match=re.escape(remedy)):
+        on_path(line)
 
 
 @pytest.mark.parametrize(

@@ -173,5 +173,6 @@ def test_a_directory_that_is_too_large_is_told(tmp_path: Path, monkeypatch: pyte
     (found,) = here.named((str(away),), tmp_path, None)
     assert not found.nodes and found.said.startswith(f"of {away} only what it runs with: it is more than")
     assert f"--tree {away} packs all of it" in found.note and "\n" not in found.note
+    assert here.packs_all("/") == "--follow packs what it opens"
     around = here.find(away)
     assert around.note and here.named((".",), away, around) == ()

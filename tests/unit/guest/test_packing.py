@@ -281,6 +281,9 @@ def test_a_script_is_started_as_a_shell_starts_it(tmp_path: Path, name: str) -> 
         ({"files": ("missing",)}, "--file missing: .* is not there"),
         ({"files": ("a:relative",)}, "the absolute path that it has in the guest"),
         ({"trees": ("missing",)}, "--tree missing: there is no such directory"),
+        ({"trees": ("/",)}, "--tree /: no guest takes all of it; .* --follow"),
+        ({"trees": ("/sys",)}, "--tree /sys: a guest has a /sys of its own"),
+        ({"files": ("a:/proc/a",)}, "--file a:/proc/a: a guest has a /proc of its own"),
         ({"stdin": "missing"}, "--stdin missing: there is no such file"),
         ({"env": ("NOVALUE",)}, "--env 'NOVALUE' is not NAME=VALUE"),
         ({"env": ("A=\udcffb",)}, r"A=\\xffb is not UTF-8"),
@@ -311,6 +314,11 @@ def test_too_much_names_what_is_large(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(packing, "MOST_BYTES", 1 << 20)
     with pytest.raises(UserError, match=r"its files are \d+ MiB, and a guest takes 1: /\S+ has \d+ MiB; --follow"):
         _packed(tmp_path, "ls")
+    for name in "abcdef":
+        (tmp_path / "much" / name).mkdir(parents=True)
+        (tmp_path / "much" / name / "file").write_bytes(b"x" * (2 << 20))
+    with pytest.raises(UserError, match=r"its files are more than \d+ MiB, and a guest takes 1: "):
+        _packed(tmp_path, "ls", trees=("much",))
     tree = Tree()
     for name, size in (("a/b/c/d/e/large", 900), ("a/b/small", 90), ("other", 400)):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

@@ -294,6 +294,9 @@ def test_boots_that_were_left_out_were_not_done() -> None:
     failed = tuple(replace(cell, verdict=None, state="failed") for cell in result.results)
     none = build(replace(hung, results=failed, boots_done=10, boots_planned=40, boots_left_out=0, decided=True), detail)
     assert none.summary.endswith("failed; stopped early, after 10 boots")
+    doubtful = tuple(replace(cell, verdict="inconclusive") for cell in result.results)
+    undecided = replace(hung, results=doubtful, boots_done=10, boots_planned=40, boots_left_out=0, decided=True)
+    assert build(undecided, detail).summary.endswith("inconclusive; stopped early, after 10 boots")
 
 
 def test_of_what_is_not_shown_nothing_is_told_unchanged_that_was_not_decided() -> None:

@@ -99,7 +99,14 @@ def test_figures_and_the_kernels_own_name_are_no_other_lines(
 MISSED = "script: failed to execute /bin/sh: No such file or directory"
 
 
-@pytest.mark.parametrize("line", [MISSED, "sh: 1: convert: not found", "bash: line 1: x: command not found"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(MISSED, "sh: 1: convert: not found", "bash: line 1: x: command not found", "`RubyGems' were not loaded."),
+        "PHP Warning:  PHP Startup: Unable to load dynamic library 'pdo.so' (tried: /usr/lib/php/pdo.so)",
+        "no yaml here: No module named 'yaml'",
+    ],
+)
 def test_a_program_that_says_that_it_lacks_a_file_and_ends_well_is_told(tmp_path: Path, line: str) -> None:
     """``script -qc 'stty -a' /dev/null`` ran nothing, ended with 0, and was "the same" on both kernels."""
     said = {(block, slot): (f"at {block}", line) for block in (0, 1) for slot in (0, 1)}
@@ -113,6 +120,7 @@ def test_a_program_that_says_that_it_lacks_a_file_and_ends_well_is_told(tmp_path
     ("line", "remedy"),
     [
         ("x: mmap: Cannot allocate memory", "--memory SIZE"),
+        ("mmap(MAP_HUGETLB): Cannot allocate memory", "nr_hugepages'"),
         ("x: write error: No space left on device", "--memory SIZE"),
         ("connect: Network is unreachable", "lacks a network"),
         ("unshare: unshare failed: Operation not permitted", "was refused that"),
