@@ -14,7 +14,7 @@ from kdelta.attribution.disassembly import Image
 from kdelta.errors import KdeltaError
 from kdelta.experiment import differing, selftests, templates
 from kdelta.experiment.known import watched
-from kdelta.kernel import banner, changed, guards, kconfig, sharing, source, touches
+from kdelta.kernel import banner, changed, config_fragment, guards, kconfig, sharing, source, touches
 from kdelta.kernel.products import Built
 from kdelta.kernel.sources import parse_kernel
 from kdelta.kernel.spelling import fold
@@ -227,7 +227,16 @@ def _of_builds(experiment: Experiment) -> list[Remark]:
 def _configs(before: Kernel, after: Kernel) -> tuple[str, ...]:
     """A line where two kernels of one release were built with different configs, by the patch or otherwise."""
     differing = source.config_differences(before, after) if _all_told(before, after) else ()
-    return (_differs(before, after, differing),) if differing else ()
+    told = kconfig.ranked(differing, _asked(before) | _asked(after))
+    return (_differs(before, after, told),) if told else ()
+
+
+def _asked(kernel: Kernel) -> frozenset[str]:
+    """The options that the name of a kernel asks for."""
+    try:
+        return config_fragment.asked(parse_kernel(kernel.spec.partition("#")[0]).config)
+    except KdeltaError:  # a fragment that is gone
+        return frozenset()
 
 
 def _all_told(before: Kernel, after: Kernel) -> bool:

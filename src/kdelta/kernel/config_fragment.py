@@ -161,6 +161,16 @@ def check(config: str) -> None:
         _read(config)
 
 
+def asked(config: str) -> frozenset[str]:
+    """The options that ``config`` names; none of a whole .config, which names all.
+
+    Raises:
+        UserError: no such file, or not a config.
+    """
+    text, options = _read(config) if config else ("", {})
+    return frozenset() if is_whole(text) else frozenset(options)
+
+
 def request(config: str, version: tuple[int, int], arch: Arch) -> Request:
     """What to ask for: ``config`` is a fragment's or .config's path, options written out, or "".
 

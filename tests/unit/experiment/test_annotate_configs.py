@@ -59,3 +59,20 @@ def test_images_whose_configs_nobody_knows_are_told_to_be_so(store: Store, monke
     same = experiment("same", kernels=tuple(replace(one, image_sha256="a") for one in kernels))
     store.create(same)
     assert not annotate.note_code(store, same, Quiet()).annotations.notes
+
+
+def test_of_configs_of_two_builds_what_matters_is_told_first(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the alphabet BINARY_PRINTF and what else PREEMPT_RT brings filled the line, and itself was not on it."""
+    brought = ("ARCH_HAS_LAZY", "BINARY_PRINTF", "CC_HAS_UBSAN", "DEBUG_SG", "PREEMPTION", "PREEMPT_COUNT")
+    options = (*brought, "KASAN", "PREEMPT_RT", "ZSWAP")
+    lines = tuple(f"CONFIG_{name}: n -> y" for name in sorted(options))
+    monkeypatch.setattr(source, "config_differences", lambda *_: lines)
+    for config, told in (
+        ("", "PREEMPT_RT KASAN BINARY_PRINTF DEBUG_SG PREEMPTION"),
+        (',config="ZSWAP=y PREEMPT_RT=y"', "PREEMPT_RT ZSWAP KASAN BINARY_PRINTF DEBUG_SG"),
+        (",config=gone", "PREEMPT_RT KASAN BINARY_PRINTF DEBUG_SG PREEMPTION"),
+    ):
+        kernels = (kernel("a", spec="src:.", release="7.0"), kernel("b", spec=f"src:.{config}", release="7.0"))
+        (line,) = annotate._configs(*kernels)
+        first = ", ".join(f"CONFIG_{name}: n -> y" for name in told.split())
+        assert line == f"b: its config differs from that of a: {first} and 4 more"
