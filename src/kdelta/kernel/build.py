@@ -230,20 +230,21 @@ class Builder:
         files = [path for path in every if not path.startswith("arch/") or path.startswith((arch, "arch/Kconfig"))]
         return {name: needs for name in names if (needs := kbuild.needed(read, files, name, config))}
 
-    def compile(self, title: str, log: Path, progress: Progress, again: int = 0) -> tuple[int, float]:
+    def compile(self, title: str, log: Path, progress: Progress, again: int = 0, own: bool = True) -> tuple[int, float]:
         """Build the image; returns the steps made and the seconds taken.
 
         Args:
             again: objects that are made again where it was built before; 0 where nobody knows.
+            own: by our own config; of a user's whole .config nobody knows the steps before the first build.
 
         Raises:
             BuildError: it does not build.
         """
         counted = self.obj / "kdelta-steps"
         first = not (self.obj / "vmlinux").exists()
-        total = FIRST_STEPS[self.tools.arch] if first else again
-        if first and counted.exists() and (known := sandbox.read(counted)).isdecimal():
-            total = int(known)
+        known = sandbox.read(counted) if first and counted.exists() else ""
+        unknown = FIRST_STEPS[self.tools.arch] if own else 0
+        total = again if not first else int(known) if known.isdecimal() else unknown
         begun = sum(1 for _ in self.obj.rglob(".*.o.cmd")) if first else 0  # by a build that was interrupted
         started, done = self._clock(), 0
 
@@ -251,13 +252,10 @@ class Builder:
             nonlocal done
             if match := _STEP.match(line):
                 done += 1
-                if total:
-                    progress.step(f"building {title}", begun + done, max(total, begun + done))
-                else:
-                    elapsed_s = self._clock() - started
-                    progress.step(f"building {title}: {match[1]} {match[2]}, {elapsed_s:.0f} s", done)
+                said = "" if total else f": {match[1]} {match[2]}, {self._clock() - started:.0f} s"
+                progress.step(f"building {title}{said}", begun + done, max(total, begun + done) if total else None)
 
-        progress.step(f"building {title}", begun, max(total, begun) or None)
+        progress.step(f"building {title}", begun, max(total, begun) if total else None)
         self.make([f"-j{self.jobs}", "LOCALVERSION=", TARGETS[self.tools.arch]], log, on_line)
         if first:
             sandbox.write(counted, str(begun + done))
@@ -287,7 +285,7 @@ class Builder:
             raise UserError(
                 f"{title}: nothing was built: no guest starts with {names} off in the config {request.title}; set to y"
             )
-        steps, elapsed_s = self.compile(title, log, progress, again)
+        steps, elapsed_s = self.compile(title, log, progress, again, own=not request.base)
         return Products(
             image=sandbox.plain(self.obj / IMAGES[self.tools.arch]),
             vmlinux=sandbox.plain(self.obj / "vmlinux"),
