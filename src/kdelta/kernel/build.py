@@ -20,7 +20,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from kdelta.errors import HostError, UserError
-from kdelta.kernel import config_fragment, described, kbuild, kconfig, sandbox
+from kdelta.kernel import config_fragment, described, kconfig, sandbox, withheld
 from kdelta.kernel.config_fragment import Request
 from kdelta.kernel.overseen import Overseer
 from kdelta.kernel.toolchain import Toolchain
@@ -217,19 +217,6 @@ class Builder:
         sandbox.write(mark, stamp)
         return config_fragment.unmet(request, text)
 
-    def _needs(self, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
-        """What each of these options needs to be set too, where Kconfig says so plainly."""
-
-        def read(path: str) -> str | None:
-            file = self.src / path
-            return sandbox.read(file) if file.is_file() and not file.is_symlink() else None
-
-        config = kconfig.parse(sandbox.read(self.obj / ".config"))
-        arch = {"x86_64": "arch/x86", "arm64": "arch/arm64"}[self.tools.arch]
-        every = sorted(str(path.relative_to(self.src)) for path in self.src.rglob("Kconfig*"))
-        files = [path for path in every if not path.startswith("arch/") or path.startswith((arch, "arch/Kconfig"))]
-        return {name: needs for name in names if (needs := kbuild.needed(read, files, name, config))}
-
     def compile(self, title: str, log: Path, progress: Progress, again: int = 0, own: bool = True) -> tuple[int, float]:
         """Build the image; returns the steps made and the seconds taken.
 
@@ -276,11 +263,13 @@ class Builder:
             progress.note(f"{title} is built WITHOUT a sandbox: what its patch runs has your rights, files and network")
         progress.step(f"configuring {title}")
         unmet = self.configure(request, log, basis)
-        if missed := config_fragment.refused(request, sandbox.read(self.obj / ".config")):
-            unmet = config_fragment.unmet(request, sandbox.read(self.obj / ".config"), self._needs(missed))
+        text = sandbox.read(self.obj / ".config")
+        if missed := config_fragment.refused(request, text):
+            why = withheld.reasons(self.src, self.tools.arch, missed, kconfig.parse(text))
+            unmet = config_fragment.unmet(request, text, why)
             for line in (line for line in unmet if line.partition(":")[0].removeprefix("CONFIG_") in missed):
                 progress.note(f"{title}: {line}")  # a first build takes minutes
-        if lacking := config_fragment.lacking(sandbox.read(self.obj / ".config"), self.tools.arch):
+        if lacking := config_fragment.lacking(text, self.tools.arch):
             names = ", ".join(f"CONFIG_{name}" for name in lacking)
             raise UserError(
                 f"{title}: nothing was built: no guest starts with {names} off in the config {request.title}; set to y"

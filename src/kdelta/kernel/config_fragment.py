@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from msgspec import Struct
@@ -192,25 +192,23 @@ def request(config: str, version: tuple[int, int], arch: Arch) -> Request:
     return Request(options=options, title=title, named=tuple(user))
 
 
-def unmet(wanted: Request, result: str, needs: Mapping[str, Sequence[str]] | None = None) -> tuple[str, ...]:
+def unmet(wanted: Request, result: str, why: Mapping[str, str] | None = None) -> tuple[str, ...]:
     """One line for each option that did not come out as asked; options that do not exist count as ``n``.
 
-    ``needs`` has, of such as are known, the options that they need to be set too.
+    ``why`` has the reason, of such as it is known of.
     """
     got = kconfig.parse(result)
-    told = {name: f"n (it needs {' '.join(f'{one}=y' for one in many)} too)" for name, many in (needs or {}).items()}
+    told = {name: f"{got.get(name, 'n')} ({reason})" for name, reason in (why or {}).items()}
     return tuple(
         f"CONFIG_{name}: requested {value}, got {told.get(name) or got.get(name, _NOT_THERE)}"
         for name, value in _other(wanted, got).items()
     )
 
 
-def refused(wanted: Request, result: str) -> tuple[str, ...]:
-    """The options that the user asked for with ``y`` and that the .config ``result`` has not."""
-    got = kconfig.parse(result)
-    return tuple(
-        name for name, value in _other(wanted, got).items() if value == "y" and name in wanted.named and name not in got
-    )
+def refused(wanted: Request, result: str) -> dict[str, str]:
+    """The options that the user asked for and that the .config ``result`` has otherwise, with what was asked."""
+    other = _other(wanted, kconfig.parse(result)).items()
+    return {name: value for name, value in other if name in wanted.named}
 
 
 def _other(wanted: Request, got: Mapping[str, str]) -> dict[str, str]:
