@@ -28,6 +28,7 @@ _VERSION = re.compile(r"\d+\.\d+(\.\d+)?")
 _MOVED = "the machine code is identical, data or addresses are not"  # of the data nothing is known
 _BESIDE = "machine code and data are identical; names of files, line numbers or addresses are not"
 _OPTIONS, _TIMES, _NAMES = 5, 3, 3  # of a config, of a patch, in a line
+_OPTIONS_OF_FIGURES = 16  # a choice of preemption has four of them
 _MANY_OPTIONS = 40
 _MANY_WAIT = "most cases have one (kdelta compare --case pipe:readers=8,pattern=herd has eight)"
 _BUILD_NOTES = 12  # of all kernels; the logs have the rest
@@ -141,7 +142,9 @@ def _of_builders(experiment: Experiment) -> Iterator[Remark]:
         differing = len(source.config_differences(*pair))
         spec = parse_kernel(theirs.spec)
         again = spec.kind == "debian" and _VERSION.fullmatch(spec.target)
-        alike = f"; src:debian:{spec.target} has its source and the config of {here.label}" if again else ""
+        config = parse_kernel(here.spec.partition("#")[0]).config
+        with_it = f',config="{config}"' if config else ""
+        alike = f"; src:debian:{spec.target}{with_it} has its source and the config of {here.label}" if again else ""
         told = f"{here.label} was built here, {theirs.label} was not"
         options = f"{differing:,} options of their configs differ" if differing else "their configs may differ"
         yield Remark(UNLIKE, f"{told}: {options}, and part of each effect may be theirs or the compiler's{alike}")
@@ -245,8 +248,9 @@ def _all_told(before: Kernel, after: Kernel) -> bool:
 
 
 def _differs(before: Kernel, after: Kernel, options: Sequence[str], where: str = "") -> str:
-    more = f" and {len(options) - _OPTIONS} more" if len(options) > _OPTIONS else ""
-    told = f": {', '.join(options[:_OPTIONS])}{more}" if options else ""
+    shown = max(_OPTIONS, min(kconfig.moving_figures(options), _OPTIONS_OF_FIGURES))
+    more = f" and {len(options) - shown} more" if len(options) > shown else ""
+    told = f": {', '.join(options[:shown])}{more}" if options else ""
     return f"{after.label}: its config differs from that of {before.label}{where}{told}"
 
 

@@ -20,9 +20,11 @@ from kdelta.model import Arch
 from kdelta.paths import expanded, shipped
 
 _LINE = re.compile(r'^CONFIG_([A-Za-z0-9_]+)=("(?:[^"\\]|\\.)*"|[A-Za-z0-9_.+-]+|)\s*(?:#.*)?$')
+_VALUE = re.compile(r'[ynm]|-?[0-9]+|0[xX][0-9a-fA-F]+|".*"|')
 _UNSET = re.compile(r"^# CONFIG_([A-Za-z0-9_]+) is not set\s*$")
 _WORDS = re.compile(r"^(?:CONFIG_)?[A-Z0-9_]+=[A-Za-z0-9_-]+(?:\s+(?:CONFIG_)?[A-Z0-9_]+=[A-Za-z0-9_-]+)*$")
 _LIKE_OPTION = re.compile(r"^[A-Za-z0-9_]+(?:=\w*)?$")  # of one that is no file
+_LIKE_OPTIONS = re.compile(r"^(?:CONFIG_)?[A-Z0-9_]+\s*=|^#\s*CONFIG_")
 _LIMIT_BYTES = 4 << 20
 _WHOLE_LINES = 600  # even tinyconfig writes more
 _NOT_THERE = "n (does not exist, or a dependency is off)"
@@ -81,6 +83,9 @@ def parse(text: str, name: str) -> dict[str, str]:
     options: dict[str, str] = {}
     for number, line in enumerate(text.splitlines(), 1):
         if match := _LINE.match(line):
+            if not _VALUE.fullmatch(match[2]):  # Kconfig would take the default, with a word in a log
+                told = f"{match[1]}={match[2]}: an option is y, n, m (small), a number, or a text in quotes"
+                raise UserError(f"config {name} line {number}: {told}")
             options[match[1]] = match[2] or "n"
         elif match := _UNSET.match(line):
             options[match[1]] = "n"
@@ -147,6 +152,8 @@ def _read(config: str) -> tuple[str, dict[str, str]]:
         text = path.read_text("utf-8")
     except (OSError, ValueError) as error:
         hint = f"; an option is written {_as_option(config)}" if _LIKE_OPTION.match(config) else ""
+        if not hint and _LIKE_OPTIONS.match(config):
+            hint = '; options are written config="FOO=y BAR=n"'
         raise UserError(
             f"config {config}: cannot be read ({getattr(error, 'strerror', None) or error}){hint}"
         ) from None

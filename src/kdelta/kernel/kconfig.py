@@ -92,7 +92,7 @@ FACTS: tuple[Fact, ...] = (
     Fact("LTO_CLANG", "figures: the compiler's aim"),
     Fact("CC_VERSION_TEXT", "figures: the compiler"),
 )
-_OPTIONS = frozenset(fact.option for fact in FACTS)
+_MOVING = {fact.option: at for at, fact in enumerate(FACTS) if fact.needed_for.startswith("figures")}
 
 
 def parse(text: str) -> dict[str, str]:
@@ -119,9 +119,7 @@ def figures_differ(before: Mapping[str, str], after: Mapping[str, str]) -> tuple
 
     The compiler is no option, and is told apart.
     """
-    options = [
-        fact.option for fact in FACTS if fact.needed_for.startswith("figures") and fact.option != "CC_VERSION_TEXT"
-    ]
+    options = [option for option in _MOVING if option != "CC_VERSION_TEXT"]
     known = [(option, before[option], after[option]) for option in options if option in before and option in after]
     return tuple(f"CONFIG_{option}: {old} -> {new}" for option, old, new in known if old != new)
 
@@ -141,14 +139,18 @@ def ranked(lines: Iterable[str], asked: Collection[str] = ()) -> tuple[str, ...]
     Those that tools and other options bring by themselves come last: a line has room for few, and by the alphabet
     PREEMPT_RT stood behind a dozen that follow from it.
     """
-    rank = {fact.option: at for at, fact in enumerate(FACTS) if fact.needed_for.startswith("figures")}
 
     def order(line: str) -> tuple[bool, int]:
         option = line.partition(":")[0].removeprefix("CONFIG_")
         last = bool(_OF_TOOLS.match(line) or _FOLLOWS.match(line))
-        return option not in asked, rank.get(option, len(FACTS) + last)
+        return option not in asked, _MOVING.get(option, len(FACTS) + last)
 
     return tuple(sorted(lines, key=order))
+
+
+def moving_figures(lines: Iterable[str]) -> int:
+    """How many of such lines are of options that are known to move figures."""
+    return sum(line.partition(":")[0].removeprefix("CONFIG_") in _MOVING for line in lines)
 
 
 def facts_from_symbols(names: Iterable[str]) -> dict[str, str]:

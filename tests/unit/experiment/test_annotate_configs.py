@@ -76,3 +76,14 @@ def test_of_configs_of_two_builds_what_matters_is_told_first(store: Store, monke
         (line,) = annotate._configs(*kernels)
         first = ", ".join(f"CONFIG_{name}: n -> y" for name in told.split())
         assert line == f"b: its config differs from that of a: {first} and 4 more"
+    moving = ["PREEMPT_NONE", "PREEMPT_VOLUNTARY", "NO_HZ_FULL", "KFENCE", "KASAN", "SMP", "SLUB_TINY"]
+    lines = tuple(f"CONFIG_{name}: n -> y" for name in (*options, *moving))
+    assert "CONFIG_SLUB_TINY: n -> y and 7 more" in annotate._configs(*kernels)[0], "all that is known to move figures"
+
+
+def test_the_kernel_with_the_same_config_is_told_with_that(store: Store) -> None:
+    """Of one built by config="SMP=n" was said that src:debian:7.3, with SMP, has its config."""
+    here = kernel("a", spec='src:debian:7.3+x.patch,config="SMP=n"', release="7.3")
+    made = experiment(kernels=(here, kernel("b", spec="debian:7.3", release="7.3-amd64")))
+    (note,) = annotate._of_builders(made)
+    assert note.text.endswith('; src:debian:7.3,config="SMP=n" has its source and the config of a')
