@@ -215,6 +215,19 @@ def test_a_word_that_is_no_file_may_be_meant_as_an_option(word: str) -> None:
         config_fragment.check("no/such.config")
 
 
+@pytest.mark.parametrize("config", ["SMP=n,KALLSYMS=n", "SMP=n FOO", "SMP = n", "# CONFIG_SMP is not set"])
+def test_how_options_are_written_is_told(config: str) -> None:
+    with pytest.raises(UserError, match=r'cannot be read .*; options are written config="FOO=y BAR=n"$'):
+        config_fragment.check(config)
+
+
+@pytest.mark.parametrize("config", ["SMP=N", "CONFIG_SMP=no", "HZ_250=n SMP=N", "LOCALVERSION=-x"])
+def test_a_value_that_kconfig_would_not_take_is_refused(config: str) -> None:
+    """Of SMP=N all was built, with SMP."""
+    with pytest.raises(UserError, match=r"=(N|no|-x): an option is y, n, m \(small\), a number, or a text in quotes$"):
+        config_fragment.check(config)
+
+
 @pytest.mark.parametrize(("own", "of"), [(True, 1527), (False, None)])
 def test_a_build_that_goes_on_says_how_much_of_all_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: bool, of: int | None
