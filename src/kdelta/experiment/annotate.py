@@ -184,6 +184,9 @@ def _of_sharing(experiment: Experiment) -> list[Remark]:
 
 
 def _of_locks(experiment: Experiment, names: Sequence[str]) -> list[Remark]:
+    if names and any(one.config.get("SMP") == "n" for one in experiment.kernels):  # --smp would not show it
+        told = f"changed lines are about what CPUs share ({_few(names)})"
+        return [Remark("sharing", f"{told}: what moves between CPUs shows on kernels with CONFIG_SMP=y alone")]
     if experiment.machine.smp > 1:
         tried = [name for name in names if "trylock" in name.split("_")]
         told = f"changed lines try locks ({_few(tried)}): one that is tried and found taken is in no count of waits"
