@@ -14,7 +14,7 @@ from kdelta.attribution.disassembly import Image
 from kdelta.errors import KdeltaError
 from kdelta.experiment import differing, selftests, templates
 from kdelta.experiment.known import watched
-from kdelta.kernel import banner, changed, guards, kconfig, sharing, source, touches
+from kdelta.kernel import banner, changed, config_fragment, guards, kconfig, sharing, source, touches
 from kdelta.kernel.products import Built
 from kdelta.kernel.sources import parse_kernel
 from kdelta.kernel.spelling import fold
@@ -28,6 +28,7 @@ _VERSION = re.compile(r"\d+\.\d+(\.\d+)?")
 _MOVED = "the machine code is identical, data or addresses are not"  # of the data nothing is known
 _BESIDE = "machine code and data are identical; names of files, line numbers or addresses are not"
 _OPTIONS, _TIMES, _NAMES = 5, 3, 3  # of a config, of a patch, in a line
+_OPTIONS_OF_FIGURES = 16  # a choice of preemption has four of them
 _MANY_OPTIONS = 40
 _MANY_WAIT = "most cases have one (kdelta compare --case pipe:readers=8,pattern=herd has eight)"
 _BUILD_NOTES = 12  # of all kernels; the logs have the rest
@@ -141,7 +142,9 @@ def _of_builders(experiment: Experiment) -> Iterator[Remark]:
         differing = len(source.config_differences(*pair))
         spec = parse_kernel(theirs.spec)
         again = spec.kind == "debian" and _VERSION.fullmatch(spec.target)
-        alike = f"; src:debian:{spec.target} has its source and the config of {here.label}" if again else ""
+        config = parse_kernel(here.spec.partition("#")[0]).config
+        with_it = f',config="{config}"' if config else ""
+        alike = f"; src:debian:{spec.target}{with_it} has its source and the config of {here.label}" if again else ""
         told = f"{here.label} was built here, {theirs.label} was not"
         options = f"{differing:,} options of their configs differ" if differing else "their configs may differ"
         yield Remark(UNLIKE, f"{told}: {options}, and part of each effect may be theirs or the compiler's{alike}")
@@ -181,6 +184,9 @@ def _of_sharing(experiment: Experiment) -> list[Remark]:
 
 
 def _of_locks(experiment: Experiment, names: Sequence[str]) -> list[Remark]:
+    if names and any(one.config.get("SMP") == "n" for one in experiment.kernels):  # --smp would not show it
+        told = f"changed lines are about what CPUs share ({_few(names)})"
+        return [Remark("sharing", f"{told}: what moves between CPUs shows on kernels with CONFIG_SMP=y alone")]
     if experiment.machine.smp > 1:
         tried = [name for name in names if "trylock" in name.split("_")]
         told = f"changed lines try locks ({_few(tried)}): one that is tried and found taken is in no count of waits"
@@ -227,7 +233,16 @@ def _of_builds(experiment: Experiment) -> list[Remark]:
 def _configs(before: Kernel, after: Kernel) -> tuple[str, ...]:
     """A line where two kernels of one release were built with different configs, by the patch or otherwise."""
     differing = source.config_differences(before, after) if _all_told(before, after) else ()
-    return (_differs(before, after, differing),) if differing else ()
+    told = kconfig.ranked(differing, _asked(before) | _asked(after))
+    return (_differs(before, after, told),) if told else ()
+
+
+def _asked(kernel: Kernel) -> frozenset[str]:
+    """The options that the name of a kernel asks for."""
+    try:
+        return config_fragment.asked(parse_kernel(kernel.spec.partition("#")[0]).config)
+    except KdeltaError:  # a fragment that is gone
+        return frozenset()
 
 
 def _all_told(before: Kernel, after: Kernel) -> bool:
@@ -236,8 +251,9 @@ def _all_told(before: Kernel, after: Kernel) -> bool:
 
 
 def _differs(before: Kernel, after: Kernel, options: Sequence[str], where: str = "") -> str:
-    more = f" and {len(options) - _OPTIONS} more" if len(options) > _OPTIONS else ""
-    told = f": {', '.join(options[:_OPTIONS])}{more}" if options else ""
+    shown = max(_OPTIONS, min(kconfig.moving_figures(options), _OPTIONS_OF_FIGURES))
+    more = f" and {len(options) - shown} more" if len(options) > shown else ""
+    told = f": {', '.join(options[:shown])}{more}" if options else ""
     return f"{after.label}: its config differs from that of {before.label}{where}{told}"
 
 

@@ -105,7 +105,7 @@ def choose(
         rare_options=needs.settings(asked.workloads[case.workload].needs_of(case) for case in rare.values()),
         defaults=missed.defaults,
         parameters=missed.parameters if found.changes else (),
-        cpus=asked.machine.smp if {kernel.arch for kernel in kernels} == {"x86_64"} else 0,
+        cpus=asked.machine.smp if all(map(_may_have_several, kernels)) else 0,
     )
     if not found.changes:
         return ((), bare) if found.nothing else ((*asked.given, *asked.usual), bare)
@@ -152,6 +152,11 @@ def choose(
     extra = [*(one.case for one in (*turned, *grouped)), *inside]
     every = [*wanted, *extra, *(by_name[name] for name in (*users, *chosen.controls))]
     return tuple({case.name: case for case in every}.values()), looked
+
+
+def _may_have_several(kernel: Kernel) -> bool:
+    """Whether several CPUs can be counted in a guest of ``kernel``."""
+    return kernel.arch == "x86_64" and kernel.config.get("SMP") != "n"
 
 
 def _started(kernel: Kernel, unreached: Sequence[Change]) -> tuple[Change, ...]:

@@ -12,9 +12,11 @@ MOST = 5  # of one boot
 _WIDTH = 160
 _STAMP = re.compile(r"^(?:\[[^\]]{1,40}\]\s*)+")  # printk's time, and the CPU or task of CONFIG_PRINTK_CALLER
 _NUMBERS = re.compile(r"\b(?:PID: \d+|CPU: \d+|CPU#\d+: \S+|0x[0-9a-f]+|[0-9a-f]{16})")
-# The first line of a report: kernel/panic.c, lib/bug.c, lib/ubsan.c, mm/kasan, kernel/locking, mm/page_alloc.c.
+# The first line of a report: kernel/panic.c, lib/bug.c, lib/ubsan.c, mm/kasan, kernel/locking, mm/page_alloc.c,
+# mm/slub.c, mm/page_poison.c.
 _COMPLAINT = re.compile(
     r"WARNING: |BUG: (?!soft lockup|workqueue lockup)|kernel BUG at |Oops: |Internal error: Oops|UBSAN: |KASAN: "
+    r"|BUG \S+ \(|pagealloc: (?:memory corruption|single bit error)|INFO: trying to register non-static key"
     r"|general protection fault|Unable to handle kernel |INFO: possible |INFO: suspicious |refcount_t: "
     r"|list_(?:add|del) corruption|bad page state|Busy inodes after unmount|unregister_netdevice: waiting"
 )

@@ -20,7 +20,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from kdelta.errors import HostError, UserError
-from kdelta.kernel import config_fragment, described, kbuild, kconfig, sandbox
+from kdelta.kernel import config_fragment, described, kconfig, sandbox, withheld
 from kdelta.kernel.config_fragment import Request
 from kdelta.kernel.overseen import Overseer
 from kdelta.kernel.toolchain import Toolchain
@@ -217,33 +217,21 @@ class Builder:
         sandbox.write(mark, stamp)
         return config_fragment.unmet(request, text)
 
-    def _needs(self, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
-        """What each of these options needs to be set too, where Kconfig says so plainly."""
-
-        def read(path: str) -> str | None:
-            file = self.src / path
-            return sandbox.read(file) if file.is_file() and not file.is_symlink() else None
-
-        config = kconfig.parse(sandbox.read(self.obj / ".config"))
-        arch = {"x86_64": "arch/x86", "arm64": "arch/arm64"}[self.tools.arch]
-        every = sorted(str(path.relative_to(self.src)) for path in self.src.rglob("Kconfig*"))
-        files = [path for path in every if not path.startswith("arch/") or path.startswith((arch, "arch/Kconfig"))]
-        return {name: needs for name in names if (needs := kbuild.needed(read, files, name, config))}
-
-    def compile(self, title: str, log: Path, progress: Progress, again: int = 0) -> tuple[int, float]:
+    def compile(self, title: str, log: Path, progress: Progress, again: int = 0, own: bool = True) -> tuple[int, float]:
         """Build the image; returns the steps made and the seconds taken.
 
         Args:
             again: objects that are made again where it was built before; 0 where nobody knows.
+            own: by our own config; of a user's whole .config nobody knows the steps before the first build.
 
         Raises:
             BuildError: it does not build.
         """
         counted = self.obj / "kdelta-steps"
         first = not (self.obj / "vmlinux").exists()
-        total = FIRST_STEPS[self.tools.arch] if first else again
-        if first and counted.exists() and (known := sandbox.read(counted)).isdecimal():
-            total = int(known)
+        known = sandbox.read(counted) if first and counted.exists() else ""
+        unknown = FIRST_STEPS[self.tools.arch] if own else 0
+        total = again if not first else int(known) if known.isdecimal() else unknown
         begun = sum(1 for _ in self.obj.rglob(".*.o.cmd")) if first else 0  # by a build that was interrupted
         started, done = self._clock(), 0
 
@@ -251,13 +239,10 @@ class Builder:
             nonlocal done
             if match := _STEP.match(line):
                 done += 1
-                if total:
-                    progress.step(f"building {title}", begun + done, max(total, begun + done))
-                else:
-                    elapsed_s = self._clock() - started
-                    progress.step(f"building {title}: {match[1]} {match[2]}, {elapsed_s:.0f} s", done)
+                said = "" if total else f": {match[1]} {match[2]}, {self._clock() - started:.0f} s"
+                progress.step(f"building {title}{said}", begun + done, max(total, begun + done) if total else None)
 
-        progress.step(f"building {title}", begun, max(total, begun) or None)
+        progress.step(f"building {title}", begun, max(total, begun) if total else None)
         self.make([f"-j{self.jobs}", "LOCALVERSION=", TARGETS[self.tools.arch]], log, on_line)
         if first:
             sandbox.write(counted, str(begun + done))
@@ -278,16 +263,18 @@ class Builder:
             progress.note(f"{title} is built WITHOUT a sandbox: what its patch runs has your rights, files and network")
         progress.step(f"configuring {title}")
         unmet = self.configure(request, log, basis)
-        if missed := config_fragment.refused(request, sandbox.read(self.obj / ".config")):
-            unmet = config_fragment.unmet(request, sandbox.read(self.obj / ".config"), self._needs(missed))
+        text = sandbox.read(self.obj / ".config")
+        if missed := config_fragment.refused(request, text):
+            why = withheld.reasons(self.src, self.tools.arch, missed, kconfig.parse(text))
+            unmet = config_fragment.unmet(request, text, why)
             for line in (line for line in unmet if line.partition(":")[0].removeprefix("CONFIG_") in missed):
                 progress.note(f"{title}: {line}")  # a first build takes minutes
-        if lacking := config_fragment.lacking(sandbox.read(self.obj / ".config"), self.tools.arch):
+        if lacking := config_fragment.lacking(text, self.tools.arch):
             names = ", ".join(f"CONFIG_{name}" for name in lacking)
             raise UserError(
                 f"{title}: nothing was built: no guest starts with {names} off in the config {request.title}; set to y"
             )
-        steps, elapsed_s = self.compile(title, log, progress, again)
+        steps, elapsed_s = self.compile(title, log, progress, again, own=not request.base)
         return Products(
             image=sandbox.plain(self.obj / IMAGES[self.tools.arch]),
             vmlinux=sandbox.plain(self.obj / "vmlinux"),

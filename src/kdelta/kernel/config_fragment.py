@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from msgspec import Struct
@@ -20,9 +20,11 @@ from kdelta.model import Arch
 from kdelta.paths import expanded, shipped
 
 _LINE = re.compile(r'^CONFIG_([A-Za-z0-9_]+)=("(?:[^"\\]|\\.)*"|[A-Za-z0-9_.+-]+|)\s*(?:#.*)?$')
+_VALUE = re.compile(r'[ynm]|-?[0-9]+|0[xX][0-9a-fA-F]+|".*"|')
 _UNSET = re.compile(r"^# CONFIG_([A-Za-z0-9_]+) is not set\s*$")
 _WORDS = re.compile(r"^(?:CONFIG_)?[A-Z0-9_]+=[A-Za-z0-9_-]+(?:\s+(?:CONFIG_)?[A-Z0-9_]+=[A-Za-z0-9_-]+)*$")
 _LIKE_OPTION = re.compile(r"^[A-Za-z0-9_]+(?:=\w*)?$")  # of one that is no file
+_LIKE_OPTIONS = re.compile(r"^(?:CONFIG_)?[A-Z0-9_]+\s*=|^#\s*CONFIG_")
 _LIMIT_BYTES = 4 << 20
 _WHOLE_LINES = 600  # even tinyconfig writes more
 _NOT_THERE = "n (does not exist, or a dependency is off)"
@@ -81,6 +83,9 @@ def parse(text: str, name: str) -> dict[str, str]:
     options: dict[str, str] = {}
     for number, line in enumerate(text.splitlines(), 1):
         if match := _LINE.match(line):
+            if not _VALUE.fullmatch(match[2]):  # Kconfig would take the default, with a word in a log
+                told = f"{match[1]}={match[2]}: an option is y, n, m (small), a number, or a text in quotes"
+                raise UserError(f"config {name} line {number}: {told}")
             options[match[1]] = match[2] or "n"
         elif match := _UNSET.match(line):
             options[match[1]] = "n"
@@ -147,6 +152,8 @@ def _read(config: str) -> tuple[str, dict[str, str]]:
         text = path.read_text("utf-8")
     except (OSError, ValueError) as error:
         hint = f"; an option is written {_as_option(config)}" if _LIKE_OPTION.match(config) else ""
+        if not hint and _LIKE_OPTIONS.match(config):
+            hint = '; options are written config="FOO=y BAR=n"'
         raise UserError(
             f"config {config}: cannot be read ({getattr(error, 'strerror', None) or error}){hint}"
         ) from None
@@ -159,6 +166,16 @@ def check(config: str) -> None:
     """
     if config:
         _read(config)
+
+
+def asked(config: str) -> frozenset[str]:
+    """The options that ``config`` names; none of a whole .config, which names all.
+
+    Raises:
+        UserError: no such file, or not a config.
+    """
+    text, options = _read(config) if config else ("", {})
+    return frozenset() if is_whole(text) else frozenset(options)
 
 
 def request(config: str, version: tuple[int, int], arch: Arch) -> Request:
@@ -182,25 +199,23 @@ def request(config: str, version: tuple[int, int], arch: Arch) -> Request:
     return Request(options=options, title=title, named=tuple(user))
 
 
-def unmet(wanted: Request, result: str, needs: Mapping[str, Sequence[str]] | None = None) -> tuple[str, ...]:
+def unmet(wanted: Request, result: str, why: Mapping[str, str] | None = None) -> tuple[str, ...]:
     """One line for each option that did not come out as asked; options that do not exist count as ``n``.
 
-    ``needs`` has, of such as are known, the options that they need to be set too.
+    ``why`` has the reason, of such as it is known of.
     """
     got = kconfig.parse(result)
-    told = {name: f"n (it needs {' '.join(f'{one}=y' for one in many)} too)" for name, many in (needs or {}).items()}
+    told = {name: f"{got.get(name, 'n')} ({reason})" for name, reason in (why or {}).items()}
     return tuple(
         f"CONFIG_{name}: requested {value}, got {told.get(name) or got.get(name, _NOT_THERE)}"
         for name, value in _other(wanted, got).items()
     )
 
 
-def refused(wanted: Request, result: str) -> tuple[str, ...]:
-    """The options that the user asked for with ``y`` and that the .config ``result`` has not."""
-    got = kconfig.parse(result)
-    return tuple(
-        name for name, value in _other(wanted, got).items() if value == "y" and name in wanted.named and name not in got
-    )
+def refused(wanted: Request, result: str) -> dict[str, str]:
+    """The options that the user asked for and that the .config ``result`` has otherwise, with what was asked."""
+    other = _other(wanted, kconfig.parse(result)).items()
+    return {name: value for name, value in other if name in wanted.named}
 
 
 def _other(wanted: Request, got: Mapping[str, str]) -> dict[str, str]:

@@ -104,6 +104,49 @@ def needed(read: Read, files: Iterable[str], name: str, config: Mapping[str, str
     return tuple(one for one in found if one != name) if plain else ()
 
 
+def selecting(read: Read, files: Iterable[str], name: str, config: Mapping[str, str]) -> tuple[str, ...]:
+    """Options that are on and, by the Kconfig ``files``, select ``name``, or one that does and that no user may set."""
+    on = [one for file in files for one in _selects(read(file) or "", config)]
+    found, seen, left = dict[str, None](), {name}, [name]
+    while left:
+        wanted = left.pop()
+        for option, prompt, selects in on:
+            if wanted in selects and option not in seen:
+                seen.add(option)
+                found |= {option: None} if prompt else {}
+                left += [] if prompt else [option]
+    return tuple(found)
+
+
+def giving(read: Read, files: Iterable[str], name: str, value: str) -> str:
+    """The option with which ``name`` has ``value`` by default, as HZ has 1000 with HZ_1000; "" where none is named."""
+    default = re.compile(rf"^default {re.escape(value)} if ([A-Za-z0-9_]+)$")
+    for file in files:
+        option = ""
+        for line in _lines(read(file) or ""):
+            if match := _ENTRY.match(line):
+                option = match[1]
+            elif option == name and (match := default.match(line)):
+                return match[1]
+    return ""
+
+
+def _selects(text: str, config: Mapping[str, str]) -> Iterator[tuple[str, bool, list[str]]]:
+    """Of each option of a Kconfig that is on whether users may set it, and what it selects then."""
+    option, prompt, selects = "", False, list[str]()
+    for line in (*_lines(text), "config END"):
+        if match := _ENTRY.match(line):
+            if config.get(option) in ("y", "m"):
+                yield option, prompt, selects
+            option, prompt, selects = match[1], False, []
+        elif _PROMPT.match(line):
+            prompt = True
+        elif (match := _SELECT.match(line)) and all(
+            config.get(one) in ("y", "m") for one in _terms(line[match.end() + 3 :])
+        ):
+            selects.append(match[1])
+
+
 def _of_makefiles(read: Read, path: str) -> list[str]:
     """The options under which Makefiles from the root down to ``path`` name it."""
     made_of = PurePosixPath(path).with_suffix(".o")

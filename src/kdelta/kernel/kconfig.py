@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from msgspec import Struct
 
@@ -14,6 +14,7 @@ _OF_TOOLS = re.compile(
     r"CONFIG_(\w+_VERSION|CC_VERSION_TEXT|RUSTC_VERSION_TEXT|LOCALVERSION|LOCALVERSION_AUTO|BUILD_SALT"
     r"|(AS|CC|LD|RUSTC|TOOLS|TOOLCHAIN)_(HAS|CAN|IS)\w*):"
 )
+_FOLLOWS = re.compile(r"CONFIG_(ARCH|HAVE|GENERIC|NEED)_")  # from others, by convention
 
 
 class Fact(Struct, frozen=True):
@@ -76,19 +77,22 @@ FACTS: tuple[Fact, ...] = (
     Fact("PROFILE_ALL_BRANCHES", "figures: a debug kernel", "ftrace_likely_update"),
     Fact("DEBUG_OBJECTS", "figures: a debug kernel", "debug_object_activate"),
     Fact("DEBUG_PREEMPT", "figures: a debug kernel"),
+    Fact("DEBUG_PAGEALLOC_ENABLE_DEFAULT", "figures: a debug kernel"),
+    Fact("DEBUG_SPINLOCK", "figures: a debug kernel", "do_raw_spin_lock"),
     Fact("SLUB_DEBUG_ON", "figures: a debug kernel"),
     Fact("UBSAN", "figures: checks in the code"),
     Fact("SMP", "figures: one CPU or several"),
     Fact("HIGH_RES_TIMERS", "figures: timer ticks"),
     Fact("INIT_ON_ALLOC_DEFAULT_ON", "figures: zeroed allocations"),
     Fact("SLUB_TINY", "figures: slab without caches"),
+    Fact("TRANSPARENT_HUGEPAGE", "figures: huge pages", "do_huge_pmd_anonymous_page"),
     Fact("RANDOM_KMALLOC_CACHES", "figures: slab placement"),
     Fact("RANDOMIZE_KSTACK_OFFSET_DEFAULT", "figures: stack placement"),
     Fact("CC_OPTIMIZE_FOR_SIZE", "figures: the compiler's aim"),
     Fact("LTO_CLANG", "figures: the compiler's aim"),
     Fact("CC_VERSION_TEXT", "figures: the compiler"),
 )
-_OPTIONS = frozenset(fact.option for fact in FACTS)
+_MOVING = {fact.option: at for at, fact in enumerate(FACTS) if fact.needed_for.startswith("figures")}
 
 
 def parse(text: str) -> dict[str, str]:
@@ -115,9 +119,7 @@ def figures_differ(before: Mapping[str, str], after: Mapping[str, str]) -> tuple
 
     The compiler is no option, and is told apart.
     """
-    options = [
-        fact.option for fact in FACTS if fact.needed_for.startswith("figures") and fact.option != "CC_VERSION_TEXT"
-    ]
+    options = [option for option in _MOVING if option != "CC_VERSION_TEXT"]
     known = [(option, before[option], after[option]) for option in options if option in before and option in after]
     return tuple(f"CONFIG_{option}: {old} -> {new}" for option, old, new in known if old != new)
 
@@ -128,9 +130,27 @@ def that_may_move_figures(lines: Iterable[str]) -> tuple[str, ...]:
     Without what the tools and the name of a build bring by themselves, and without modules that one of them lacks:
     what a guest does not load costs it nothing.
     """
-    rank = {f"CONFIG_{fact.option}": at for at, fact in enumerate(FACTS) if fact.needed_for.startswith("figures")}
-    own = [line for line in lines if not (_OF_TOOLS.match(line) or line.endswith((": m -> n", ": n -> m")))]
-    return tuple(sorted(own, key=lambda line: rank.get(line.partition(":")[0], len(FACTS))))
+    return ranked(line for line in lines if not (_OF_TOOLS.match(line) or line.endswith((": m -> n", ": n -> m"))))
+
+
+def ranked(lines: Iterable[str], asked: Collection[str] = ()) -> tuple[str, ...]:
+    """Lines of ``config_fragment.differences``: those ``asked`` for, those known to move figures, others.
+
+    Those that tools and other options bring by themselves come last: a line has room for few, and by the alphabet
+    PREEMPT_RT stood behind a dozen that follow from it.
+    """
+
+    def order(line: str) -> tuple[bool, int]:
+        option = line.partition(":")[0].removeprefix("CONFIG_")
+        last = bool(_OF_TOOLS.match(line) or _FOLLOWS.match(line))
+        return option not in asked, _MOVING.get(option, len(FACTS) + last)
+
+    return tuple(sorted(lines, key=order))
+
+
+def moving_figures(lines: Iterable[str]) -> int:
+    """How many of such lines are of options that are known to move figures."""
+    return sum(line.partition(":")[0].removeprefix("CONFIG_") in _MOVING for line in lines)
 
 
 def facts_from_symbols(names: Iterable[str]) -> dict[str, str]:

@@ -126,6 +126,14 @@ def fewer_cpus(w: of_results.FewerCpus) -> str:
     )
 
 
+def isolated_cpus(w: of_results.IsolatedCpus) -> str:
+    """That tasks had fewer CPUs than the guest."""
+    return (
+        f"{w.kernel} moves no task to CPUs of its command line's {w.words}: a case that does not pin its tasks ran on "
+        "the others alone"
+    )
+
+
 def waited(w: of_verdicts.Waited) -> str:
     """Why a small change of a program that waits decides nothing."""
     return (
@@ -238,5 +246,5 @@ def holds(w: of_traces.HoldUnclear) -> str:
 
 SENTENCES = (
     accounts, strings, other_calls, varies, printed, lacking, placed, same_kernel, folder_lacking, fewer_cpus, idles,
-    waited, by_clock, deferred, meanwhile, puts_off, busy_waits, cancels_out,
+    isolated_cpus, waited, by_clock, deferred, meanwhile, puts_off, busy_waits, cancels_out,
 )  # fmt: skip

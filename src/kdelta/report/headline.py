@@ -26,7 +26,7 @@ from kdelta.report.figures import absolute, change, count, effect
 from kdelta.report.tallies import Tally, in_cases, in_results, kind_of, of_case, tallied, told_once
 from kdelta.results.sweep import strings_of
 from kdelta.results.types import Sweep
-from kdelta.results.warnings import Carried, FewerCpus
+from kdelta.results.warnings import Carried, FewerCpus, IsolatedCpus
 from kdelta.units import counted, finite, size
 from kdelta.verdict.warnings import Meanwhile, OtherCalls, Strings
 
@@ -266,6 +266,7 @@ def _hidden(rows: Sequence[tuple[str, CellResult]]) -> Hidden | None:
 def unequal(warnings: Sequence[Warn]) -> str:
     """Which kernels did not bring up all CPUs of their guests, or have other configs: little compares then."""
     found = [f"{w.kernel} had {w.cpus} of {w.asked} CPUs" for w in warnings if isinstance(w, FewerCpus)]
+    found += [f"{w.kernel} kept tasks off some CPUs" for w in warnings if isinstance(w, IsolatedCpus)]
     built = [w.text.partition(":")[0] for w in warnings if isinstance(w, Remark) and w.about == UNLIKE]
     return "; ".join((*found, *(f"{one}: part of each effect may be the config's" for one in built)))
 

@@ -22,6 +22,7 @@ from kdelta.results.warnings import (
     FolderLacking,
     Follows,
     Grows,
+    IsolatedCpus,
     KernelComplained,
     NoCounters,
     OneTask,
@@ -174,7 +175,7 @@ def on_counters(experiment: Experiment, store: Store) -> tuple[Warn, ...]:
 def on_experiment(experiment: Experiment, boots: Sequence[BootRow]) -> tuple[Warn, ...]:
     """What holds for all rows."""
     told = (*_unknown(experiment, boots), *_fewer_cpus(experiment, boots), *_complained(experiment, boots))
-    told = (*_lacking(experiment), *told)
+    told = (*_lacking(experiment), *_isolated(experiment), *told)
     return (*_told(experiment), *_taken_over(boots), *_same(experiment), *told, *versions.remarks(experiment))
 
 
@@ -241,6 +242,21 @@ def _fewer_cpus(experiment: Experiment, boots: Sequence[BootRow]) -> tuple[Warn,
         for kernel, cpus in sorted(found.items())
         if min(cpus) < asked
     )
+
+
+def _isolated(experiment: Experiment) -> tuple[Warn, ...]:
+    """Which kernels keep tasks off some of several CPUs: a case that is counted on one beside two crosses nothing."""
+    if experiment.machine.smp < 2:
+        return ()
+    words = [(one.label, [word for word in one.cmdline.split() if _isolates(word)]) for one in experiment.kernels]
+    return tuple(IsolatedCpus(label, " ".join(some)) for label, some in words if some)
+
+
+def _isolates(word: str) -> bool:
+    """isolcpus=[flags,]list: nothing is moved there without flags, or with this one (kernel/sched/isolation.c)."""
+    name, _, value = word.strip('"').partition("=")
+    flags = [one for one in value.split(",") if one[:1].isalpha() and one[:3] != "all"]
+    return name == "isolcpus" and (not flags or "domain" in flags)
 
 
 def _complained(experiment: Experiment, boots: Sequence[BootRow]) -> tuple[Warn, ...]:

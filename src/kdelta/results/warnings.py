@@ -207,6 +207,14 @@ class FewerCpus(Warn, frozen=True):
     made: int
 
 
+class IsolatedCpus(Warn, frozen=True):
+    """CPUs of a kernel's guests that no task is moved to, by these ``words`` of its command line."""
+
+    code: ClassVar[str] = "isolated-cpus"
+    kernel: str
+    words: str
+
+
 class UnknownParameters(Warn, frozen=True):
     """Parameters on a kernel's command line that it does not know."""
 

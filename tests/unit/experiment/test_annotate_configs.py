@@ -59,3 +59,31 @@ def test_images_whose_configs_nobody_knows_are_told_to_be_so(store: Store, monke
     same = experiment("same", kernels=tuple(replace(one, image_sha256="a") for one in kernels))
     store.create(same)
     assert not annotate.note_code(store, same, Quiet()).annotations.notes
+
+
+def test_of_configs_of_two_builds_what_matters_is_told_first(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the alphabet BINARY_PRINTF and what else PREEMPT_RT brings filled the line, and itself was not on it."""
+    brought = ("ARCH_HAS_LAZY", "BINARY_PRINTF", "CC_HAS_UBSAN", "DEBUG_SG", "PREEMPTION", "PREEMPT_COUNT")
+    options = (*brought, "KASAN", "PREEMPT_RT", "ZSWAP")
+    lines = tuple(f"CONFIG_{name}: n -> y" for name in sorted(options))
+    monkeypatch.setattr(source, "config_differences", lambda *_: lines)
+    for config, told in (
+        ("", "PREEMPT_RT KASAN BINARY_PRINTF DEBUG_SG PREEMPTION"),
+        (',config="ZSWAP=y PREEMPT_RT=y"', "PREEMPT_RT ZSWAP KASAN BINARY_PRINTF DEBUG_SG"),
+        (",config=gone", "PREEMPT_RT KASAN BINARY_PRINTF DEBUG_SG PREEMPTION"),
+    ):
+        kernels = (kernel("a", spec="src:.", release="7.0"), kernel("b", spec=f"src:.{config}", release="7.0"))
+        (line,) = annotate._configs(*kernels)
+        first = ", ".join(f"CONFIG_{name}: n -> y" for name in told.split())
+        assert line == f"b: its config differs from that of a: {first} and 4 more"
+    moving = ["PREEMPT_NONE", "PREEMPT_VOLUNTARY", "NO_HZ_FULL", "KFENCE", "KASAN", "SMP", "SLUB_TINY"]
+    lines = tuple(f"CONFIG_{name}: n -> y" for name in (*options, *moving))
+    assert "CONFIG_SLUB_TINY: n -> y and 7 more" in annotate._configs(*kernels)[0], "all that is known to move figures"
+
+
+def test_the_kernel_with_the_same_config_is_told_with_that(store: Store) -> None:
+    """Of one built by config="SMP=n" was said that src:debian:7.3, with SMP, has its config."""
+    here = kernel("a", spec='src:debian:7.3+x.patch,config="SMP=n"', release="7.3")
+    made = experiment(kernels=(here, kernel("b", spec="debian:7.3", release="7.3-amd64")))
+    (note,) = annotate._of_builders(made)
+    assert note.text.endswith('; src:debian:7.3,config="SMP=n" has its source and the config of a')

@@ -44,6 +44,18 @@ def test_that_a_patch_is_about_what_cpus_share_is_told_where_one_was_counted(
     assert found == {timed.id: [], "several": [], "one": ["a, b, atomic_inc and 1 more"]}
 
 
+def test_no_kernel_without_smp_is_sent_to_several_cpus(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Built by SMP=n, it was told that --smp 8 looks at what moves between CPUs: its guests have one."""
+    monkeypatch.setattr(changed, "texts", lambda _: [["+++ b/fs/pipe.c", "+	WRITE_ONCE(pipe->head, 1);"]])
+    monkeypatch.setattr(source, "remembered", lambda *_: None)
+    made = replace(built(store, monkeypatch, in_steps=False), mode="exact", annotations=Annotations())
+    alone = tuple(replace(one, config={"SMP": "n"}) for one in made.kernels)
+    for cpus in (1, 4):
+        store.create(replace(made, id=f"on{cpus}", kernels=alone, machine=replace(made.machine, smp=cpus)))
+        notes = annotate.note_code(store, store.experiment(f"on{cpus}"), Quiet()).annotations.notes
+        assert [note.code for note in notes if note.code in (SHARED, "sharing")] == ["sharing"]
+
+
 def test_that_a_patch_tries_locks_is_told_where_waits_are_counted(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

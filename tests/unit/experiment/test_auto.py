@@ -147,6 +147,15 @@ def test_what_no_case_executes_on_one_cpu_may_run_on_several(bench: Bench) -> No
     assert "Looked at: weigh; by what was measured on 4 CPUs." in sentences.sentences(later)
 
 
+def test_a_kernel_without_smp_is_not_sent_to_several_cpus(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its guests come up with one, whatever --smp says."""
+    make = bench.kernel
+    monkeypatch.setattr(bench, "kernel", lambda source: replace(make(source), config={"SMP": "n"}))
+    looked = bench.choose(SOURCE, SOURCE.replace("weights[a & 7]", "weights[a & 3]"))[1]
+    told = " ".join(sentences.sentences(looked))
+    assert looked.cpus == 0 and "the same command with -- PROGRAM." in told and "--smp" not in told
+
+
 def test_of_what_is_used_by_pointer_it_is_not_said_that_no_case_executes_it(bench: Bench) -> None:
     text = f"{SOURCE}{REGISTERED}"
     cases, looked = bench.choose(text, text.replace("{ 1, 0, first }", "{ 1, third, first }"))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,6 +32,20 @@ def test_reports_are_told_once_each_in_their_order() -> None:
         "WARNING: mm/vma.c:50 at vma_merge+0x20/0x90, CPU#0: kdelta/80",
         "BUG: KASAN: slab-use-after-free in pidfd_poll+0x10/0x20",
     )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "BUG kmalloc-64 (Not tainted): Right Redzone overwritten",
+        "BUG kmalloc-rnd-01-8 (Tainted: G    B   W         ): Poison overwritten",
+        "pagealloc: memory corruption",
+        "INFO: trying to register non-static key.",
+    ],
+)
+def test_checks_of_slabs_pages_and_locks_are_reports(line: str) -> None:
+    """mm/slub.c, mm/page_poison.c and kernel/locking/lockdep.c of 6.12: no line of these begins as others' do."""
+    assert complaints(b"[    4.2] =====\n[    4.2] " + line.encode() + b"\n") == (line,)
 
 
 def test_a_good_boot_has_none() -> None:

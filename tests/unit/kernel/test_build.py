@@ -147,13 +147,23 @@ def test_a_config_that_no_guest_starts_with_is_refused_before_it_is_compiled(
 def test_an_option_that_cannot_be_had_is_told_before_a_build_with_what_it_needs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """--config EXT4_FS=y built all of a kernel without BLOCK, and then said that a dependency may be off."""
+    """--config EXT4_FS=y built all of a kernel without BLOCK, and then said that a dependency may be off.
+
+    Of KALLSYMS=n all was built too, with it, before a note said that, and by no word why.
+    """
     kconfig = tmp_path / "src/fs/ext4/Kconfig"
     kconfig.parent.mkdir(parents=True)
     kconfig.write_text('config EXT4_FS\n\ttristate "ext4"\n\tdepends on BLOCK\n')
+    (tmp_path / "src/Kconfig").write_text(
+        'config HZ\n\tint\n\tdefault 250 if HZ_250\n\tdefault 1000 if HZ_1000\nconfig KPROBES\n\tbool "Kprobes"\n'
+        '\tselect KALLSYMS\nconfig OFF\n\tbool "Off"\n\tselect KALLSYMS\nconfig TRACING\n\tbool\n\tselect KALLSYMS\n'
+        '\tselect SMP if BLOCK\nconfig FTRACE\n\tbool "Tracers"\n\tselect TRACING\n'
+    )
     tools = Toolchain(arch="x86_64", prefix="", ccache=False, title="gcc", id="x")
     builder = build.Builder(tmp_path / "src", tmp_path / "obj", tools, cache=tmp_path, jobs=1)
-    (tmp_path / "my.config").write_text("CONFIG_EXT4_FS=y\nCONFIG_NOT_THERE=y\n")
+    (tmp_path / "my.config").write_text(
+        "CONFIG_EXT4_FS=y\nCONFIG_NOT_THERE=y\nCONFIG_KALLSYMS=n\nCONFIG_HZ=1000\nCONFIG_SMP=n\n"
+    )
     wanted = config_fragment.request(str(tmp_path / "my.config"), (7, 3), "x86_64")
     told: list[str] = []
 
@@ -163,7 +173,10 @@ def test_an_option_that_cannot_be_had_is_told_before_a_build_with_what_it_needs(
 
     def configure(*_: object) -> tuple[str, ...]:
         builder.obj.mkdir()
-        (builder.obj / ".config").write_text("# CONFIG_BLOCK is not set\n")
+        (builder.obj / ".config").write_text(
+            "# CONFIG_BLOCK is not set\nCONFIG_HZ=250\nCONFIG_SMP=y\n"
+            "CONFIG_KALLSYMS=y\nCONFIG_KPROBES=y\nCONFIG_TRACING=y\nCONFIG_FTRACE=y\n"
+        )
         return ()
 
     monkeypatch.setattr(builder, "configure", configure)
@@ -171,7 +184,10 @@ def test_an_option_that_cannot_be_had_is_told_before_a_build_with_what_it_needs(
         builder.build(wanted, "t", tmp_path / "log", Said())
     assert [line for line in told if "SANDBOX" not in line.upper()] == [
         "t: CONFIG_EXT4_FS: requested y, got n (it needs BLOCK=y too)",
+        "t: CONFIG_HZ: requested 1000, got 250 (set HZ_1000=y instead)",
+        "t: CONFIG_KALLSYMS: requested n, got y (KPROBES, FTRACE select it: they have to be n too)",
         "t: CONFIG_NOT_THERE: requested y, got n (does not exist, or a dependency is off)",
+        "t: CONFIG_SMP: requested n, got y",
     ]
 
 
@@ -199,8 +215,27 @@ def test_a_word_that_is_no_file_may_be_meant_as_an_option(word: str) -> None:
         config_fragment.check("no/such.config")
 
 
-def test_a_build_that_goes_on_says_how_much_of_all_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that was interrupted at 822 of 1527 began with 0 of 1527 again, and "about 67 min left" were 30."""
+@pytest.mark.parametrize("config", ["SMP=n,KALLSYMS=n", "SMP=n FOO", "SMP = n", "# CONFIG_SMP is not set"])
+def test_how_options_are_written_is_told(config: str) -> None:
+    with pytest.raises(UserError, match=r'cannot be read .*; options are written config="FOO=y BAR=n"$'):
+        config_fragment.check(config)
+
+
+@pytest.mark.parametrize("config", ["SMP=N", "CONFIG_SMP=no", "HZ_250=n SMP=N", "LOCALVERSION=-x"])
+def test_a_value_that_kconfig_would_not_take_is_refused(config: str) -> None:
+    """Of SMP=N all was built, with SMP."""
+    with pytest.raises(UserError, match=r"=(N|no|-x): an option is y, n, m \(small\), a number, or a text in quotes$"):
+        config_fragment.check(config)
+
+
+@pytest.mark.parametrize(("own", "of"), [(True, 1527), (False, None)])
+def test_a_build_that_goes_on_says_how_much_of_all_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: bool, of: int | None
+) -> None:
+    """One that was interrupted at 822 of 1527 began with 0 of 1527 again, and "about 67 min left" were 30.
+
+    Of another config the sum is not known: that of a tiny one was told as our own's, at the end of it 40 min were left.
+    """
     tools = Toolchain(arch="arm64", prefix="", ccache=False, title="gcc", id="x")
     builder = build.Builder(tmp_path / "src", tmp_path / "obj", tools, cache=tmp_path, jobs=1)
     for index in range(822):
@@ -217,5 +252,5 @@ def test_a_build_that_goes_on_says_how_much_of_all_is_made(tmp_path: Path, monke
         (builder.obj / "vmlinux").touch()
 
     monkeypatch.setattr(builder, "make", make)
-    assert builder.compile("t", tmp_path / "log", Said())[0] == 1
-    assert told == [(822, 1527), (823, 1527)]
+    assert builder.compile("t", tmp_path / "log", Said(), own=own)[0] == 1
+    assert told == [(822, of), (823, of)]

@@ -11,7 +11,7 @@ from kdelta.model.experiment import SHARED, UNLIKE
 from kdelta.report import terminal
 from kdelta.report.headline import of_cells, of_sweeps
 from kdelta.report.view import build
-from kdelta.results.warnings import Carried, FewerCpus, Grows
+from kdelta.results.warnings import Carried, FewerCpus, Grows, IsolatedCpus
 from kdelta.verdict.warnings import Strings
 from unit.report.report_samples import cell, exact
 from unit.report.sweep_samples import sweep
@@ -28,9 +28,9 @@ def test_steps_of_transfers_are_more_and_fewer_transfers() -> None:
 
 def test_that_a_guest_had_fewer_cpus_is_part_of_the_answer() -> None:
     result, detail = exact()
-    told = (FewerCpus("a", 1, 4, 8, 8), FewerCpus("b", 3, 4, 1, 8))
+    told = (FewerCpus("a", 1, 4, 8, 8), FewerCpus("b", 3, 4, 1, 8), IsolatedCpus("c", "isolcpus=1"))
     view = build(replace(result, warnings=(*told, *result.warnings)), detail)
-    assert ". a had 1 of 4 CPUs; b had 3 of 4 CPUs" in view.headline.text
+    assert ". a had 1 of 4 CPUs; b had 3 of 4 CPUs; c kept tasks off some CPUs" in view.headline.text
     text = " ".join(terminal.render(view).split())
     assert "a came up with 1 of 4 CPUs: by its command line" in text
 

@@ -20,6 +20,7 @@ from kdelta.report.view import build
 from kdelta.results.warnings import (
     FewerCpus,
     FolderLacking,
+    IsolatedCpus,
     KernelComplained,
     LeftOut,
     NoNames,
@@ -127,6 +128,7 @@ TOLD = [
     (UnknownParameters("7.0", "x=1"), "7.0: Unknown kernel parameters: x=1 (misspelled,"),
     (FewerCpus("7.0", 1, 4, 8, 8), "7.0 came up with 1 of 4 CPUs: by its command line (maxcpus="),
     (FewerCpus("7.0", 3, 4, 1, 8), "7.0 came up with 3 of 4 CPUs in 1 of 8 boots: by its"),
+    (IsolatedCpus("7.0", "isolcpus=1"), "7.0 moves no task to CPUs of its command line's isolcpus=1: a case"),
     (KernelComplained("7.0", 2, 3, ("BUG: b",), 1), "7.0 complained on its console in 2 of 3 boots: BUG: b; 1 more"),
     (Remark("few", "as <it> is: %: 3"), "as <it> is: %: 3"),
 ]

@@ -20,6 +20,7 @@ from kdelta.results.warnings import (
     FolderLacking,
     Follows,
     Grows,
+    IsolatedCpus,
     KernelComplained,
     NoCounters,
     OneTask,
@@ -137,6 +138,24 @@ def test_guests_that_had_fewer_cpus_than_asked_for_are_told() -> None:
     told = remarks.on_experiment(one, [*had, *others])
     assert told == (FewerCpus("6.12", 3, 4, 1, 3), FewerCpus("7.0", 1, 4, 1, 1))
     assert remarks.on_experiment(made(), [boots(nproc="8")]) == (), "a machine of a lab has what it has"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("isolcpus=1 quiet", "isolcpus=1"),
+        ("isolcpus=nohz,domain,1-3", "isolcpus=nohz,domain,1-3"),
+        ("isolcpus=nohz,1", ""),
+        ("isolcpus=all", "isolcpus=all"),
+        ("nohz_full=1", ""),
+    ],
+)
+def test_cpus_that_get_no_tasks_are_told(words: str, told: str) -> None:
+    """Beside one with isolcpus=1 a pipe on two CPUs crossed 100 % less, and no word said that it had one."""
+    kernels = (kernel("6.12"), kernel("7.0", cmdline=words))
+    expected = (IsolatedCpus("7.0", told),) if told else ()
+    assert remarks.on_experiment(made(kernels=kernels), []) == ()
+    assert remarks.on_experiment(replace(made(kernels=kernels), machine=MachineOptions(smp=4)), []) == expected
 
 
 def test_counts_of_a_kernel_beside_itself_are_said_to_show_no_noise() -> None:
