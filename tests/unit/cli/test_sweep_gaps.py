@@ -147,7 +147,7 @@ def test_a_patch_that_does_not_build_alone_is_told_and_the_rest_of_the_series_me
     """It ended there, and of patch 2, 3 and 4 nothing was heard."""
     texts = [PIPE.replace("LIMIT", str(number)) for number in (11, 12, 13)]
     words = ["compare", series(tree, tmp_path, texts[0], texts[1] + "#error later\n", texts[2]), "--each"]
-    assert run([*words, "--case", "pipe", "--seeds", "5", "--json"]) == 0
+    assert run([*words, "--case", "pipe", "--seeds", "5", "--kvm", "off", "--json"]) == 0
     told = capsys.readouterr()
     document = json.loads(told.out)
     names = ["0/3 before the series", "1/3 step 1", "2/3 step 2", "3/3 step 3"]
@@ -164,7 +164,7 @@ def test_where_a_series_as_a_whole_does_not_build_what_comes_before_is_measured(
 ) -> None:
     text = PIPE.replace("LIMIT", "11")
     words = ["compare", series(tree, tmp_path, text, text + "#error later\n"), "--each"]
-    assert run([*words, "--case", "pipe", "--seeds", "5", "--json"]) == 2
+    assert run([*words, "--case", "pipe", "--seeds", "5", "--kvm", "off", "--json"]) == 2
     told = capsys.readouterr()
     figure = figures(json.loads(told.out))
     assert figure == {"0/2 before the series": 3000.0, "1/2 step 1": 3100.0, "2/2 step 2": None}
