@@ -23,6 +23,7 @@ from kdelta import paths
 from kdelta.errors import UserError
 from kdelta.guest import git_index
 from kdelta.guest.image import Node
+from kdelta.spec.program import Program
 
 MOST_BYTES = 32 << 20  # unpacked under emulation in about 1 s, once for each content and kernel
 MOST_FILES = 10_000  # in about 3 s
@@ -241,6 +242,17 @@ def refuse_mounted(option: str, text: str, path: Path) -> None:
         raise UserError("--tree /: no guest takes all of it; name what the program reads, or --follow packs that")
     if mount := next((mount for mount in MOUNTED if place.is_relative_to(mount)), ""):
         raise UserError(f"{option} {text}: a guest has a {mount} of its own, which hides what is packed there")
+
+
+def refuse_natively(program: Program) -> None:
+    """Raises:
+    UserError: it has what goes with guests alone: here nothing is packed.
+    """
+    if program.writable:
+        raise UserError("--writable is for guests: here the program may write where it runs, and does")
+    given = {"--file": program.files, "--tree": program.trees, "--follow": program.follow}
+    if option := next((name for name, value in given.items() if value), ""):
+        raise UserError(f"{option} is for guests: here the program finds every file where it is")
 
 
 def packs_all(folder: str) -> str:

@@ -294,8 +294,7 @@ def _is_made(place: Path, program: Program) -> bool:
 
 
 def _for_here(program: Program, cwd: Path, place: Path, stdin: Path | None) -> str:
-    if program.writable:
-        raise UserError("--writable is for guests: here the program may write where it runs, and does")
+    here.refuse_natively(program)
     more = {"cwd": str(place), "stdin": str(stdin or "")}
     commands = _commands(Tree(), program, cwd, _lookup(program, cwd))
     env = environment.of(program, tempfile.gettempdir(), cwd / commands["arg"][0])

@@ -298,14 +298,19 @@ def test_what_is_not_there_is_one_line(tmp_path: Path, options: dict[str, object
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize("given", [{"writable": True}, {"files": ("a:/b",)}, {"trees": ("/usr",)}, {"follow": True}])
+def test_what_goes_with_guests_alone_is_refused_where_there_is_none(tmp_path: Path, given: dict[str, object]) -> None:
+    """--file a:/b did nothing, and the program was measured as it failed."""
+    with pytest.raises(UserError, match="is for guests: here the program"):
+        packing.pack(Program(argv=("ls",), **given), tmp_path, True)  # type: ignore[arg-type]
+
+
 def test_what_a_run_may_write_to_is_neither_the_root_nor_the_scratch_directory(tmp_path: Path) -> None:
     _, spec = _packed(tmp_path, "ls", writable=True)
     assert spec["writable"] == spec["cwd"] == [str(tmp_path)]
     assert "writable" not in _packed(tmp_path, "ls")[1]
     with pytest.raises(UserError, match="--writable: the program runs in /"):
         _packed(Path("/"), "ls", writable=True)
-    with pytest.raises(UserError, match="--writable is for guests"):
-        packing.pack(Program(argv=("ls",), writable=True), tmp_path, True)
     empty = Tree()
     assert (empty.scratch(), empty.scratch(Path("/tmp")), empty.scratch(Path("/var"))) == ("tmp", "var/tmp", "tmp")
 
