@@ -82,6 +82,7 @@ fuzz: setup
 
 # Debian's package, beside the checkout; needs the build dependencies in debian/control
 deb:
+	@dpkg-checkbuilddeps || { echo "make deb: install them first:  sudo apt-get build-dep ./" >&2; exit 2; }
 	dpkg-buildpackage -us -uc -b
 
 fleet-sim: setup
