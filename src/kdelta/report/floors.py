@@ -22,7 +22,7 @@ def _lines_least(definitions: Iterable[Definition]) -> str:
     """The least difference of lines of the cases, which is more of those that make few operations an interval."""
     found = {metric.least for one in definitions for metric in one.metrics if metric.name in _LINES} or {LINES_LEAST}
     least, most = min(found), max(found)
-    return f"{least:g} lines" if least == most else f"{least:g} to {most:g} lines"
+    return f"{least:.2g} lines" if least == most else f"{least:.2g} to {most:.2g} lines"
 
 
 def told(cells: Iterable[CellResult], exact: bool, definitions: Iterable[Definition] = ()) -> str:

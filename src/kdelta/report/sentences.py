@@ -185,7 +185,7 @@ def _(w: of_verdicts.BelowDelta) -> str:
 
 @sentence.register
 def _(w: of_verdicts.BelowLeast) -> str:
-    return f"no more than {w.least:g} per operation apart: so are runs of what does the same"
+    return f"no more than {w.least:.2g} per operation apart: so are runs of what does the same"
 
 
 @sentence.register

@@ -31,5 +31,7 @@ def test_the_least_of_lines_is_that_of_the_cases_that_were_measured() -> None:
     pipe, fork = (Definition(metrics=exact_metrics(ops=ops)) for ops in (128, 1))
     some = "Noise floor: 0.10 %; 0.25 lines of data or code an operation."
     assert floors.told(cells, True) == floors.told(cells, True, [pipe]) == some
+    files = Definition(metrics=exact_metrics(ops=24))
+    assert floors.told(cells, True, [files]) == "Noise floor: 0.10 %; 0.33 lines of data or code an operation."
     both = "Noise floor: 0.10 %; 0.25 to 8 lines of data or code an operation."
     assert floors.told(cells, True, [pipe, fork]) == both
