@@ -60,6 +60,8 @@ def test_a_reverse_patch_may_follow_a_debian_version_directly() -> None:
         ("debian:six", "not a version"),
         ("debian:6.12 debian:7.0", "each kernel is a word, quoted by itself"),
         ("debian:6.12/Cloud!", "not a flavour"),
+        ("debian:6.12/arm64", "an architecture, no flavour: debian:6.12,arch=arm64"),
+        ("debian:6.1..7.0/amd64", "an architecture, no flavour: debian:6.1..7.0$"),
         ("debian:6.12,cmdlin=x", "unknown option 'cmdlin'"),
         ("6.12,7.0", "'7.0' is no option; each kernel is a word: 6.12 7.0"),
         ("src:./linux,config=", "option 'config' has no value, as in config="),

@@ -13,7 +13,7 @@ from kdelta.kernel.debver import DebianKernel
 from kdelta.kernel.sources._source import Source, kernel_of
 from kdelta.model import Kernel
 from kdelta.model.progress import Progress
-from kdelta.spec.kernels import KernelSpec, joined, version
+from kdelta.spec.kernels import ARCHES, KernelSpec, joined, version
 
 _NEWEST = "9999.0"  # the end of a range without one
 _PATCHED = re.compile(
@@ -27,6 +27,9 @@ def _parse(spec: KernelSpec, body: str) -> KernelSpec:
         built = joined(spec, f"src:debian:{body}")
         raise UserError(f"kernel {spec.text!r}: a patch needs a kernel that is built from source: {built}")
     named, slash, flavour = body.partition("/")
+    if flavour in ARCHES:
+        other = f",arch={ARCHES[flavour]}" if ARCHES[flavour] != "x86_64" else ""
+        raise UserError(f"kernel {spec.text!r}: {flavour} is an architecture, no flavour: debian:{named}{other}")
     if slash and not _FLAVOUR.match(flavour):
         raise UserError(f"kernel {spec.text!r}: {flavour!r} is not a flavour such as cloud or rt")
     if ".." in named:
