@@ -56,8 +56,8 @@ def level(profile: Profile, counter: int = 0) -> float:
 
 
 def has_names(profile: Profile) -> bool:
-    """Whether any function of the profile has a name."""
-    return any(not name.startswith("[") for name in profile.functions)
+    """Whether any function of the profile has a name; of a program that never entered the kernel, none lacks one."""
+    return set(profile.functions) == {USER} or any(not name.startswith("[") for name in profile.functions)
 
 
 def extremes(profiles: Sequence[Profile], counter: int = 0) -> tuple[Profile, Profile]:

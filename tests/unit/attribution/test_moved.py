@@ -89,3 +89,16 @@ def test_the_deltas_add_up_to_the_difference(
     assert math.fsum(item.delta for item in items) == pytest.approx(moved.level(b) - moved.level(a), abs=1e-9)
     back = moved.moved(b, a, among=[profile(3, **other) for other in others])
     assert [(item.name, -item.delta) for item in back] == [(item.name, item.delta) for item in items]
+
+
+@pytest.mark.parametrize(
+    ("functions", "named"),
+    [
+        ({"[user]": 9, "getname": 1}, True),
+        ({"[user]": 9}, True),
+        ({"[user]": 9, "[unknown 0xff]": 1}, False),
+        ({}, False),
+    ],
+)
+def test_a_program_that_never_entered_the_kernel_lacks_no_names(functions: dict[str, int], named: bool) -> None:
+    assert moved.has_names(profile(**functions)) is named

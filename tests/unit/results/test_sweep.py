@@ -197,7 +197,9 @@ def test_a_step_of_transfers_names_the_lines_that_move_and_draws_no_functions() 
 
 
 def test_a_profile_without_names_explains_nothing() -> None:
-    (step,) = sweep([[100.0] * 5, [200.0] * 5], seeds={0: [profile(**{"[user]": 100})], 1: [profile(f=200)]}).steps
+    (step,) = sweep(
+        [[100.0] * 5, [200.0] * 5], seeds={0: [profile(**{"[unknown 0xff]": 100})], 1: [profile(f=200)]}
+    ).steps
     assert (step.because, step.because_line) == ((), None)
 
 
