@@ -212,6 +212,7 @@ def _mail(piece: bytes, name: str) -> PatchMail | None:
     else:
         texts, subject, own, answers = [mail_text.bare(piece)], "", "", ""
     diffs = _each_once([text for text in texts if _is_diff(text)])
+    diffs = [text for text in diffs if _PLAIN_DIFF.search(text)] or diffs  # a quoted one is what the mail answers
     if not diffs:
         return None
     lines = [line for text in diffs for line in _unquote(text)]
