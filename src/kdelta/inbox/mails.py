@@ -60,7 +60,7 @@ def read(data: bytes) -> Mail:
         parents=tuple(dict.fromkeys(nearest))[:_MOST_PARENTS],
         tag=tag,
         sender=_sender_of(head),
-        date_s=_date_s(_header(head, "Date")),
+        date_s=mail.sent_s(_header(head, "Date")),
         change=change[1] if change else "",
         earlier=tuple(_earlier(said)),
         data=data,
@@ -102,10 +102,3 @@ def _sender(head: email.message.Message) -> str:
 
 def _header(head: email.message.Message, name: str) -> str:
     return " ".join(str(head.get(name, "")).split())[:100_000]
-
-
-def _date_s(text: str) -> float:
-    try:
-        return max(0.0, email.utils.parsedate_to_datetime(text).timestamp())
-    except (ValueError, OverflowError, TypeError):
-        return 0.0

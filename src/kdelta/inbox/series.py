@@ -5,7 +5,8 @@ A series is told by its thread, as git send-email makes it: patches answer the c
 were sent without threads belong together where sender, version and number of patches agree and they came within a day.
 A series is whose mail begins it; another developer's patches in its thread fill the numbers that this one did not send.
 A later version is one of the same sender with the same change-id or title, in answer to the earlier one, with a link
-to it, or of which most patches have the titles of the earlier one's. What was sent twice is the later one.
+to it, or of which most patches have the titles of the earlier one's. What was sent twice is the later one. Patches
+that follow an RFC are later than it, also where they begin again at v1.
 """
 
 from __future__ import annotations
@@ -48,6 +49,10 @@ class _Group(Struct, kw_only=True):
     @property
     def version(self) -> int:
         return self.first.tag.version
+
+    @property
+    def rfc(self) -> bool:
+        return self.first.tag.rfc
 
     @property
     def total(self) -> int:
@@ -128,17 +133,26 @@ def _fits(home: _Group, group: _Group) -> bool:
 def _follows(newer: _Group, older: _Group) -> bool:
     """Whether ``newer`` is a later version of ``older``."""
     one, other = newer.first, older.first
-    if newer is older or one.sender != other.sender or newer.version < older.version:
+    if newer is older or one.sender != other.sender or _begins_again(older, newer):
+        return False
+    again = _begins_again(newer, older) and not newer.missing
+    if newer.version < older.version and not again:
         return False
     named = (one.tag.releases, other.tag.releases)
     if all(named) and named[0] != named[1]:  # the same, for another branch
         return False
     same_title = one.tag.title.casefold() == other.tag.title.casefold()
-    if newer.version == older.version:
+    if newer.version == older.version and not again:
         later = (newer.date_s, one.id) > (older.date_s, other.id)
         return later and same_title and not newer.missing and newer.titles == older.titles
     change = bool(one.change) and any(one.change == mail.change for mail in older.mails.values())
     return same_title or change or _names(newer, older) or 2 * len(newer.titles & older.titles) > len(older.titles)
+
+
+def _begins_again(patches: _Group, rfc: _Group) -> bool:
+    """Whether these are patches that came after an RFC, and count their versions anew."""
+    late = patches.version <= rfc.version and patches.date_s > rfc.date_s
+    return rfc.rfc and not patches.rfc and late
 
 
 def _names(newer: _Group, older: _Group) -> bool:
@@ -150,7 +164,8 @@ def _completed(group: _Group, groups: Sequence[_Group]) -> bytes | None:
     """The mails of a version that has single patches alone, with the others from the one before; None: not whole."""
     if not group.missing:
         return group.data()
-    older = [one for one in groups if _follows(group, one) and one.total == group.total and not one.missing]
+    older = [one for one in groups if one.version < group.version and _follows(group, one)]
+    older = [one for one in older if one.total == group.total and not one.missing]
     if not older or not all(set(mail.parents) for mail in group.mails.values()):
         return None
     before = max(older, key=lambda one: one.version)
@@ -193,8 +208,9 @@ def _item(group: _Group, groups: Sequence[_Group]) -> Item:
     item = Item(key=group.first.id, title=f"{group.first.tag.title}{version}", date_s=group.date_s)
     newer = [one for one in groups if _follows(one, group)]
     if newer:
-        latest = max(newer, key=lambda one: (one.version, one.date_s))
+        latest = max(newer, key=lambda one: (not one.rfc, one.version, one.date_s))
         by = f"v{latest.version}" if latest.version > group.version else "the same sent again"
+        by = "patches that follow the RFC" if group.rfc and not latest.rfc else by
         return replace(item, state="superseded", why=f"by {by}, {latest.first.id}")
     data = _completed(group, groups)
     if data is None:

@@ -88,6 +88,7 @@ class Tag(Struct, frozen=True, kw_only=True):
     total: int = 1
     version: int = 1
     reply: bool = False
+    rfc: bool = False  # [RFC PATCH], [PATCH RFC]
     releases: tuple[str, ...] = ()  # that it is for: [PATCH 6.12.y], [PATCH AUTOSEL 6.6 1/4], [PATCH 5.10/5.15]
 
 
@@ -107,6 +108,7 @@ def tag_of(subject: str) -> Tag:
         total=int(counter[2]) if counter else 1,
         version=int(version[1]) if version else 1,
         reply=bool(_REPLY.match(subject)),
+        rfc="RFC" in (tag or likely).upper(),
         releases=tuple(_RELEASE.findall(tag or likely)),
     )
 
@@ -150,10 +152,25 @@ def is_separator(line: bytes) -> bool:
 
 def subject_of(piece: bytes) -> str:
     """The subject of a message on one line, decoded; "" where it has no headers."""
-    if not _HEADER.match(piece):
-        return ""
+    return _subject(_head(piece)) if _HEADER.match(piece) else ""
+
+
+def date_of(piece: bytes) -> float:
+    """When a message says it was sent, in seconds since the epoch; 0 where it does not."""
+    return sent_s(str(_head(piece).get("Date", ""))[:_SUBJECT_CHARS]) if _HEADER.match(piece) else 0.0
+
+
+def sent_s(date: str) -> float:
+    """A header's date in seconds since the epoch; 0 where it is none."""
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(date).timestamp())
+    except (ValueError, OverflowError, TypeError):
+        return 0.0
+
+
+def _head(piece: bytes) -> email.message.Message:
     head = re.sub(rb"\A\s*>?From [^\n]*\n", b"", piece.lstrip()).partition(b"\n\n")[0]
-    return _subject(email.message_from_bytes(head + b"\n\n"))
+    return email.message_from_bytes(head + b"\n\n")
 
 
 class Message(Struct, frozen=True, kw_only=True):
@@ -212,6 +229,7 @@ def _mail(piece: bytes, name: str) -> PatchMail | None:
     else:
         texts, subject, own, answers = [mail_text.bare(piece)], "", "", ""
     diffs = _each_once([text for text in texts if _is_diff(text)])
+    diffs = [text for text in diffs if _PLAIN_DIFF.search(text)] or diffs  # a quoted one is what the mail answers
     if not diffs:
         return None
     lines = [line for text in diffs for line in _unquote(text)]

@@ -3,13 +3,13 @@
 
 Where a new version has single patches of a series alone (``[PATCH v2 2/4]`` in reply to v1), the others come from the
 version before it, as b4 does for partial rerolls. So it is where the new patch has the title of one before and no
-number: ``[PATCH v2] title``.
+number: ``[PATCH v2] title``. Patches that follow an RFC may begin again at v1: of the two the later one is newer.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
@@ -29,6 +29,11 @@ class _Part(Struct, frozen=True):
         """What one patch of a version is told from the others by."""
         return (self.tag.number, "") if self.tag.number is not None else (-1, self.tag.title)
 
+    @property
+    def version(self) -> tuple[int, bool]:
+        """Patches of a version are other ones than an RFC of that version."""
+        return self.tag.version, not self.tag.rfc
+
 
 def newest(data: bytes) -> bytes:
     """An mbox of the newest version of the series in ``data``; ``data`` itself where it holds no tagged patch."""
@@ -36,17 +41,28 @@ def newest(data: bytes) -> bytes:
     patches = _numbered([part for part in parts if part.tag.patch and not part.tag.reply])
     if len(parts) < 2 or not patches:
         return data
-    versions = sorted({part.tag.version for part in patches}, reverse=True)
-    by_version = {version: _once(part for part in patches if part.tag.version == version) for version in versions}
-    chosen = by_version[versions[0]]
+    versions = sorted({part.version for part in patches}, reverse=True)
+    by_version = {version: _once(part for part in patches if part.version == version) for version in versions}
+    latest = _latest(by_version)
+    chosen = by_version[latest]
     total = max(part.tag.total for part in chosen.values())
-    for version in versions[1:]:
+    for version in (one for one in versions if one[0] < latest[0]):
         older = by_version[version]
         if total == 1 or total != max(part.tag.total for part in older.values()) or _whole(chosen, total):
             break
         chosen = {key: part for key, part in older.items() if key[0] > 0} | chosen
     ordered = sorted(chosen.values(), key=lambda part: -1 if part.tag.number is None else part.tag.number)
     return joined(part.piece for part in ordered)
+
+
+def _latest(by_version: Mapping[tuple[int, bool], dict[tuple[int, str], _Part]]) -> tuple[int, bool]:
+    """The newest version of the patches; of the RFCs where there are none, or one of a higher version came later."""
+    patches = max((one for one in by_version if one[1]), default=None)
+    latest = max(by_version)
+    if patches is None or patches == latest:
+        return latest
+    sent = [min(mail.date_of(part.piece) for part in by_version[one].values()) for one in (patches, latest)]
+    return patches if sent[0] > sent[1] else latest
 
 
 def _numbered(patches: list[_Part]) -> list[_Part]:

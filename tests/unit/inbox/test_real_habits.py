@@ -128,6 +128,18 @@ def test_a_request_for_comments_is_a_patch_where_it_holds_one() -> None:
     assert states(mail(1, "[net v3] x: y", PATCH)) == [("1", "ready")]
 
 
+def test_patches_that_follow_an_rfc_are_newer_than_it_though_they_begin_again_at_v1() -> None:
+    def sent(first: int, tag: str, second: str) -> list[bytes]:
+        whole = [mail(first, f"[{tag} 0/2] x", "Cover."), mail(first + 1, f"[{tag} 1/2] a", PATCH, answers=str(first))]
+        return [*whole, mail(first + 2, f"[{tag} 2/2] {second}", PATCH, answers=str(first))]
+
+    rfc, patches = sent(1, "RFC PATCH v3", "b"), sent(4, "PATCH", "b")
+    assert states(*rfc, *patches) == states(*patches, *rfc) == [("1", "superseded"), ("4", "ready")]
+    assert states(*rfc, *patches[:2]) == [("1", "ready"), ("4", "waiting")]  # and are not filled up from it
+    assert states(*patches, *sent(7, "RFC PATCH v2", "b")) == [("4", "superseded"), ("7", "ready")]
+    assert states(*sent(1, "RFC PATCH", "b"), *sent(4, "PATCH", "c")) == [("1", "superseded"), ("4", "ready")]
+
+
 def test_a_patch_that_was_sent_anew_within_its_series_counts() -> None:
     whole = [
         mail(1, "[PATCH 0/2] x", "Cover."),

@@ -199,6 +199,15 @@ def test_a_patch_that_is_shown_and_attached_is_one() -> None:
     assert [change.path for change in parse(steps(other, "p")[0])] == ["a.c", "b.c"]
 
 
+def test_a_patch_that_is_attached_to_an_answer_is_taken_and_not_the_quoted_one() -> None:
+    quoted = "".join(f"> {line}\n" for line in DIFF.replace("new", "other").split("\n"))
+    body = (
+        f"--x\nContent-Type: text/plain; charset=utf-8\n\nBob wrote:\n{quoted}\nHow about the attached?\n"
+        f"--x\nContent-Type: text/x-patch; charset=utf-8\n\n{DIFF}--x--\n"
+    )
+    assert body_of(message("Re: [PATCH] t", body, 'Content-Type: multipart/mixed; boundary="x"\n')) == DIFF
+
+
 def test_a_bare_diff_needs_no_mail() -> None:
     assert body_of(DIFF.encode()) == DIFF
 

@@ -255,3 +255,14 @@ def test_a_diff_tells_what_times_it_names(line: str, names: tuple[str, ...]) -> 
     head = ["--- a/mm/x.c", "+++ b/mm/x.c", "@@ -1 +1 @@"]
     assert touches.waits([*head, line]) == names
     assert touches.waits([*head, line], known=[*head, line]) == ()
+
+
+def test_patches_that_follow_an_rfc_are_meant_though_they_begin_again_at_v1() -> None:
+    def sent(subject: str, day: int) -> str:
+        return a_mail(subject).replace("\nSubject", f"\nDate: Mon, {day} Jun 2026 00:00:00 +0000\nSubject")
+
+    rfc = [sent(f"[RFC PATCH v2 {n}/3] {n}", 1) for n in (1, 2, 3)]
+    patches = [sent(f"[PATCH {n}/2] {n}", 2) for n in (1, 2)]
+    assert subjects(*rfc, *patches) == ["[PATCH 1/2] 1", "[PATCH 2/2] 2"]
+    assert len(subjects(*(one.replace(" v2", "") for one in rfc), *patches)) == 2  # of one version: not mixed
+    assert len(subjects(*(one.replace("Mon, 1", "Mon, 3") for one in rfc), *patches)) == 3  # an RFC once more
