@@ -269,6 +269,9 @@ class Builder:
             unmet = config_fragment.unmet(request, text, why)
             for line in (line for line in unmet if line.partition(":")[0].removeprefix("CONFIG_") in missed):
                 progress.note(f"{title}: {line}")  # a first build takes minutes
+        if lost := config_fragment.lost(request, text):
+            unmet = (*unmet, lost)
+            progress.note(f"{title}: {lost}")
         if lacking := config_fragment.lacking(text, self.tools.arch):
             names = ", ".join(f"CONFIG_{name}" for name in lacking)
             raise UserError(

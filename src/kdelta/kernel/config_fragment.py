@@ -37,10 +37,13 @@ _CHOICES = tuple(
     frozenset(names.split())
     for names in (
         "HZ_100 HZ_250 HZ_300 HZ_1000",
-        "PREEMPT_NONE PREEMPT_VOLUNTARY PREEMPT PREEMPT_LAZY",
+        "HZ_PERIODIC NO_HZ_IDLE NO_HZ_FULL",
+        "PREEMPT_NONE PREEMPT_VOLUNTARY PREEMPT PREEMPT_LAZY PREEMPT_RT",  # PREEMPT_RT excludes others since 6.13
         "DEBUG_INFO_NONE DEBUG_INFO_DWARF_TOOLCHAIN_DEFAULT DEBUG_INFO_DWARF4 DEBUG_INFO_DWARF5",
         "CC_OPTIMIZE_FOR_PERFORMANCE CC_OPTIMIZE_FOR_SIZE",
         "UNWINDER_ORC UNWINDER_FRAME_POINTER UNWINDER_GUESS",
+        "ARM64_4K_PAGES ARM64_16K_PAGES ARM64_64K_PAGES",
+        "ARM64_VA_BITS_36 ARM64_VA_BITS_39 ARM64_VA_BITS_42 ARM64_VA_BITS_47 ARM64_VA_BITS_48 ARM64_VA_BITS_52",
         "KERNEL_GZIP KERNEL_BZIP2 KERNEL_LZMA KERNEL_XZ KERNEL_LZO KERNEL_LZ4 KERNEL_ZSTD KERNEL_UNCOMPRESSED",
     )
 )
@@ -200,15 +203,38 @@ def request(config: str, version: tuple[int, int], arch: Arch) -> Request:
 
 
 def unmet(wanted: Request, result: str, why: Mapping[str, str] | None = None) -> tuple[str, ...]:
-    """One line for each option that did not come out as asked; options that do not exist count as ``n``.
+    """One line for each option that did not come out as asked, first those that the user named.
 
-    ``why`` has the reason, of such as it is known of.
+    Options that do not exist count as ``n``. ``why`` has the reason, of such as it is known of.
     """
     got = kconfig.parse(result)
     told = {name: f"{got.get(name, 'n')} ({reason})" for name, reason in (why or {}).items()}
     return tuple(
         f"CONFIG_{name}: requested {value}, got {told.get(name) or got.get(name, _NOT_THERE)}"
         for name, value in _other(wanted, got).items()
+    )
+
+
+def lost(wanted: Request, result: str) -> str:
+    """The options of a whole .config that move figures and came out otherwise in ``result``, in a line; "" if none.
+
+    Such a .config may be of another compiler (LTO_CLANG) or release (PREEMPT_LAZY), and Kconfig drops what it does not
+    know, or takes a default, without a word.
+    """
+    before = kconfig.parse(wanted.base)
+    lines = kconfig.that_may_move_figures(differences(wanted.base, result))
+    names = [line.partition(":")[0].removeprefix("CONFIG_") for line in lines]
+    had = [
+        line
+        for line, name in zip(lines, names, strict=True)
+        if before.get(name, "n") != "n" and name not in wanted.options
+    ]
+    moving = kconfig.moving_figures(had)
+    if not moving:
+        return ""
+    more = f" and {len(had) - moving} more" if len(had) > moving else ""
+    return (
+        f"of the config {wanted.title} came out otherwise, by this source or compiler: {', '.join(had[:moving])}{more}"
     )
 
 
@@ -221,7 +247,7 @@ def refused(wanted: Request, result: str) -> dict[str, str]:
 def _other(wanted: Request, got: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value
-        for name, value in sorted(wanted.options.items())
+        for name, value in sorted(wanted.options.items(), key=lambda one: (one[0] not in wanted.named, one[0]))
         if not value.startswith("?") and value.strip('"') != got.get(name, "" if value == '""' else "n")
     }
 

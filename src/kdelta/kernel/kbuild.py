@@ -118,6 +118,39 @@ def selecting(read: Read, files: Iterable[str], name: str, config: Mapping[str, 
     return tuple(found)
 
 
+class Hidden(Struct, frozen=True):
+    """An option that is off and that no user may set, and those that users may and that set it."""
+
+    name: str
+    selected_by: tuple[str, ...]
+
+
+def declared(read: Read, files: Iterable[str], name: str) -> bool:
+    """Whether one of the Kconfig ``files`` declares ``name``."""
+    return any(name in _every(read(file) or "") for file in files)
+
+
+def hidden(read: Read, files: Sequence[str], name: str, config: Mapping[str, str]) -> Hidden | None:
+    """The option that keeps ``name`` off and that no user may set: itself, or one that it depends on."""
+    every: dict[str, _Asked] = {}
+    for file in files:
+        for one, asked in _every(read(file) or "").items():
+            if one not in every or not every[one].prompt:
+                every[one] = asked
+    seen, left = {name}, [name]
+    last = ""
+    while left:
+        one = left.pop()
+        if one not in every:
+            continue
+        last = last if every[one].prompt else one
+        off = [term for term in every[one].terms if "|" not in term and config.get(term) not in ("y", "m")]
+        left += [term for term in off if term not in seen]
+        seen |= {*off}
+    by = tuple(one for one, asked in every.items() if asked.prompt and last in asked.selects)
+    return Hidden(last, by) if last else None
+
+
 def giving(read: Read, files: Iterable[str], name: str, value: str) -> str:
     """The option with which ``name`` has ``value`` by default, as HZ has 1000 with HZ_1000; "" where none is named."""
     default = re.compile(rf"^default {re.escape(value)} if ([A-Za-z0-9_]+)$")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kdelta.errors import UserError
-from kdelta.kernel import build, config_fragment
+from kdelta.kernel import build, config_fragment, withheld
 from kdelta.kernel.config_fragment import Request
 from kdelta.kernel.toolchain import Toolchain
 from kdelta.model.progress import Quiet
@@ -121,6 +121,13 @@ def test_what_came_out_otherwise_is_listed() -> None:
     )
 
 
+def test_what_the_user_named_is_listed_first() -> None:
+    """A report has room for twelve: with NET=n and its like off, what else was asked for in vain was not in it."""
+    wanted = Request(options={"A": "y", "B": "y", "Z": "y"}, named=("Z",))
+    lines = config_fragment.unmet(wanted, "CONFIG_NET=n\n")
+    assert [line.partition(":")[0] for line in lines] == ["CONFIG_Z", "CONFIG_A", "CONFIG_B"]
+
+
 def test_a_config_that_no_guest_starts_with_is_refused_before_it_is_compiled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -186,9 +193,65 @@ def test_an_option_that_cannot_be_had_is_told_before_a_build_with_what_it_needs(
         "t: CONFIG_EXT4_FS: requested y, got n (it needs BLOCK=y too)",
         "t: CONFIG_HZ: requested 1000, got 250 (set HZ_1000=y instead)",
         "t: CONFIG_KALLSYMS: requested n, got y (KPROBES, FTRACE select it: they have to be n too)",
-        "t: CONFIG_NOT_THERE: requested y, got n (does not exist, or a dependency is off)",
+        "t: CONFIG_NOT_THERE: requested y, got n (no Kconfig file of this source has it)",
         "t: CONFIG_SMP: requested n, got y",
     ]
+
+
+def test_what_no_user_sets_is_told_with_what_sets_it(tmp_path: Path) -> None:
+    """Of LOCKDEP=y and LTO_CLANG_THIN=y it was said alone that they are off."""
+    (tmp_path / "Kconfig").write_text(
+        'config LOCKDEP\n\tbool\nconfig PROVE_LOCKING\n\tbool "Prove"\n\tselect LOCKDEP\nconfig LOCK_STAT\n'
+        '\tbool "Statistics"\n\tselect LOCKDEP\nconfig CC_IS_CLANG\n\tdef_bool n\nconfig HAS_LTO_CLANG\n\tdef_bool y\n'
+        '\tdepends on CC_IS_CLANG\nconfig LTO_CLANG_THIN\n\tbool "Thin"\n\tdepends on HAS_LTO_CLANG\n'
+        'config LOCK_STATED\n\tbool "More"\n\tdepends on LOCKDEP\nconfig FOUND\n\tbool\nconfig FINDS\n\tbool "x"\n'
+        "\tdepends on FOUND\n"
+    )
+    asked = dict.fromkeys(("LOCKDEP", "LTO_CLANG_THIN", "LOCK_STATED", "FINDS", "FOUND"), "y")
+    assert withheld.reasons(tmp_path, "x86_64", asked, {}) == {
+        "LOCKDEP": "only PROVE_LOCKING, LOCK_STAT set it",
+        "LTO_CLANG_THIN": "it needs clang, and kdelta builds with gcc",
+        "LOCK_STATED": "it needs LOCKDEP, which only PROVE_LOCKING, LOCK_STAT set",
+        "FINDS": "it needs FOUND, which no user sets",
+        "FOUND": "no user sets it",
+    }
+
+
+@pytest.mark.parametrize(
+    ("asked", "ours"),
+    [
+        ("PREEMPT_RT", "PREEMPT_VOLUNTARY"),
+        ("HZ_PERIODIC", "NO_HZ_IDLE"),
+        ("NO_HZ_FULL", "NO_HZ_IDLE"),
+        ("ARM64_16K_PAGES", "ARM64_4K_PAGES"),
+        ("ARM64_VA_BITS_39", "ARM64_VA_BITS_48"),
+    ],
+)
+def test_an_option_of_a_choice_takes_the_place_of_ours(asked: str, ours: str) -> None:
+    """NO_HZ_FULL=y and PREEMPT_RT=y came out as n: of two options of a choice Kconfig takes that which stands last."""
+    assert ours in config_fragment.request("", (6, 12), "arm64").options
+    options = config_fragment.request(f"{asked}=y", (6, 12), "arm64").options
+    assert asked in options and ours not in options
+
+
+def test_what_a_whole_config_loses_is_told_where_it_moves_figures(tmp_path: Path) -> None:
+    """A .config of clang's lost LTO without a word, one of 7.3 its preemption on 6.12."""
+    head = "# Automatically generated file; DO NOT EDIT.\n"
+    path = tmp_path / "mine"
+    path.write_text(
+        f'{head}CONFIG_CC_VERSION_TEXT="clang 19"\nCONFIG_LTO_CLANG=y\nCONFIG_PREEMPT_LAZY=y\nCONFIG_A=y\nCONFIG_B=m\n'
+        "CONFIG_C=y\n# CONFIG_HZ is not set\n"
+    )
+    wanted = config_fragment.request(str(path), (6, 12), "x86_64")
+    same = path.read_text()
+    assert config_fragment.lost(wanted, same) == ""
+    assert config_fragment.lost(wanted, same.replace("CONFIG_A=y\n", "")) == ""
+    got = 'CONFIG_CC_VERSION_TEXT="gcc"\nCONFIG_C=y\nCONFIG_PREEMPT_NONE=y\nCONFIG_HZ=250\n'
+    assert config_fragment.lost(wanted, got) == (
+        "of the config mine came out otherwise, by this source or compiler: CONFIG_PREEMPT_LAZY: y -> n, "
+        "CONFIG_LTO_CLANG: y -> n and 1 more"
+    )
+    assert config_fragment.lost(config_fragment.request("A=y", (6, 12), "x86_64"), got) == ""
 
 
 def test_a_name_that_may_be_unknown_is_asked_for_but_not_missed() -> None:

@@ -215,7 +215,7 @@ def test_an_option_that_could_not_be_had_is_named(tree: Path, tmp_path: Path) ->
     kernel = source.resolve_source(parse_kernel(f"src:{tree},config={tmp_path / 'mine.config'}"))
     notes = source.built_facts(parse_kernel(f"src:{tree},config={tmp_path / 'mine.config'}")).notes
     assert [note for note in notes if "NOSUCH" in note] == [
-        "CONFIG_NOSUCH: requested y, got n (does not exist, or a dependency is off)"
+        "CONFIG_NOSUCH: requested y, got n (no Kconfig file of this source has it)"
     ]
     base = source.resolve_source(parse_kernel(f"src:{tree}"))
     assert source.config_differences(base, kernel) == ("CONFIG_EXTRA: n -> y", "CONFIG_KSM: y -> n")
