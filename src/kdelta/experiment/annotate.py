@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from kdelta.attribution import code, images, stripped
 from kdelta.attribution.disassembly import Image
 from kdelta.errors import KdeltaError
-from kdelta.experiment import differing, selftests, templates
+from kdelta.experiment import differing, lacking, selftests, templates
 from kdelta.experiment.known import watched
 from kdelta.kernel import banner, changed, config_fragment, guards, kconfig, sharing, source, touches
 from kdelta.kernel.products import Built
@@ -59,6 +59,7 @@ def note_code(store: Store, experiment: Experiment, progress: Progress) -> Exper
     """Keep a line on the machine code of each built kernel with ``experiment``: against the baseline, or its step."""
     if not selftests.built(experiment.kernels):
         unlike = (*_of_builders(experiment), *_of_figures(experiment), *_of_unknown(experiment))
+        unlike = (*unlike, *lacking.of(experiment))
         compilers = experiment.annotations.compilers or tuple(map(banner.compiler, experiment.kernels))
         keep = lambda known: replace(known, notes=(*known.notes, *unlike), compilers=compilers)  # noqa: E731
         return store.annotate(experiment.id, keep) if unlike or any(compilers) else experiment
@@ -78,7 +79,7 @@ def note_code(store: Store, experiment: Experiment, progress: Progress) -> Exper
             lines += _configs(before, kernel)
     except (KdeltaError, OSError) as error:  # two architectures, a stripped image: the comparison itself goes on
         lines.append(f"machine code was not compared: {error}")
-    notes = (*(Remark("machine-code", line) for line in lines), *_of_figures(experiment))
+    notes = (*(Remark("machine-code", line) for line in lines), *_of_figures(experiment), *lacking.of(experiment))
     notes = (*notes, *_of_builds(experiment), *_of_waits(experiment), *_of_sharing(experiment))
     return store.annotate(experiment.id, lambda known: replace(known, notes=(*known.notes, *notes)))
 
@@ -101,7 +102,7 @@ def _of_figures(experiment: Experiment) -> Iterator[Remark]:
     for before, after in _pairs(experiment):
         if _all_told(before, after):
             continue
-        told = kconfig.figures_differ(before.config, after.config)
+        told = kconfig.figures_differ(_facts(before), _facts(after))
         every = _of_one_version(before, after)
         if len(every) > _MANY_OPTIONS:  # another flavour: by the alphabet drivers would be told
             among = f" in {len(every):,} options{', among them' if told else ''}"
@@ -110,6 +111,11 @@ def _of_figures(experiment: Experiment) -> Iterator[Remark]:
             yield Remark(UNLIKE, _differs(before, after, every))
         elif told:
             yield Remark("config", _differs(before, after, told, " in what moves figures"))
+
+
+def _facts(kernel: Kernel) -> Mapping[str, str]:
+    """By all of its config: what it was stored with may be less than is asked for today."""
+    return {**kconfig.facts_of(source.options(kernel)), **kernel.config}
 
 
 def _of_unknown(experiment: Experiment) -> Iterator[Remark]:

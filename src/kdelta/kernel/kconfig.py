@@ -18,11 +18,15 @@ _FOLLOWS = re.compile(r"CONFIG_(ARCH|HAVE|GENERIC|NEED)_")  # from others, by co
 
 
 class Fact(Struct, frozen=True):
-    """An option that something depends on. ``symbol`` is a function that only a kernel with the option has."""
+    """An option that something depends on. ``symbol`` is a function that only a kernel with the option has.
+
+    ``moves``: it changes figures too, whatever else it is for.
+    """
 
     option: str
     needed_for: str
     symbol: str = ""
+    moves: bool = False
 
 
 # In the order in which people read them: booting, measuring, explaining, and what changes the figures themselves.
@@ -47,11 +51,11 @@ FACTS: tuple[Fact, ...] = (
     Fact("XFS_FS", "case files, on xfs", "xfs_trans_commit"),
     Fact("BTRFS_FS", "case files, on btrfs", "btrfs_alloc_path"),
     Fact("F2FS_FS", "case files, on f2fs", "f2fs_write_checkpoint"),
-    Fact("MEMCG", "runs in a memory cgroup", "mem_cgroup_css_alloc"),
+    Fact("MEMCG", "runs in a memory cgroup", "mem_cgroup_css_alloc", moves=True),
     Fact("CGROUP_PIDS", "leak check with pids.max", "pids_css_alloc"),
     Fact("SLUB_DEBUG", "kernel memory per object", "object_err"),
     Fact("FTRACE", "traces", "ftrace_init"),
-    Fact("FUNCTION_TRACER", "traces", "function_trace_call"),
+    Fact("FUNCTION_TRACER", "traces", "function_trace_call", moves=True),  # a nop at the start of each function
     Fact("KPROBE_EVENTS", "traces: write sizes", "kprobe_dispatcher"),
     Fact("FPROBE_EVENTS", "traces: write sizes", "fentry_dispatcher"),
     Fact("HIST_TRIGGERS", "traces: histograms", "event_hist_trigger"),
@@ -84,15 +88,31 @@ FACTS: tuple[Fact, ...] = (
     Fact("SMP", "figures: one CPU or several"),
     Fact("HIGH_RES_TIMERS", "figures: timer ticks"),
     Fact("INIT_ON_ALLOC_DEFAULT_ON", "figures: zeroed allocations"),
+    Fact("INIT_ON_FREE_DEFAULT_ON", "figures: zeroed allocations"),
+    Fact("CPU_MITIGATIONS", "figures: mitigations"),  # since 6.9
+    Fact("STACKPROTECTOR", "figures: checks in the code"),
+    Fact("HARDENED_USERCOPY", "figures: checks in the code"),
+    Fact("SLAB_FREELIST_HARDENED", "figures: checks in the code"),
+    Fact("SECURITY", "figures: hooks of security modules"),
+    Fact("UNWINDER_FRAME_POINTER", "figures: frame pointers"),
     Fact("SLUB_TINY", "figures: slab without caches"),
     Fact("TRANSPARENT_HUGEPAGE", "figures: huge pages", "do_huge_pmd_anonymous_page"),
     Fact("RANDOM_KMALLOC_CACHES", "figures: slab placement"),
     Fact("RANDOMIZE_KSTACK_OFFSET_DEFAULT", "figures: stack placement"),
     Fact("CC_OPTIMIZE_FOR_SIZE", "figures: the compiler's aim"),
     Fact("LTO_CLANG", "figures: the compiler's aim"),
+    Fact("CFI_CLANG", "figures: checks in the code"),  # CFI since 6.18
+    Fact("CFI", "figures: checks in the code"),
     Fact("CC_VERSION_TEXT", "figures: the compiler"),
 )
-_MOVING = {fact.option: at for at, fact in enumerate(FACTS) if fact.needed_for.startswith("figures")}
+_FIGURES = [fact for fact in FACTS if fact.needed_for.startswith("figures")]
+_FIGURES += [fact for fact in FACTS if fact.moves]
+_MOVING = {fact.option: at for at, fact in enumerate(_FIGURES)}
+# What programs, the C library and cases ask for without a thought: one that fails without says seldom why.
+_EXPECTED = (
+    "PROC_FS", "SYSFS", "FUTEX", "TMPFS", "SHMEM", "MULTIUSER", "UNIX", "EPOLL", "EVENTFD", "SIGNALFD", "TIMERFD",
+    "POSIX_TIMERS", "FILE_LOCKING", "SYSVIPC", "AIO", "ADVISE_SYSCALLS", "BINFMT_SCRIPT", "PRINTK",
+)  # fmt: skip
 
 
 def parse(text: str) -> dict[str, str]:
@@ -108,10 +128,19 @@ def parse(text: str) -> dict[str, str]:
 
 def facts(text: str) -> dict[str, str]:
     """The facts of a complete .config: what it does not mention cannot be set there, so it is ``n``."""
-    options = parse(text)
+    return facts_of(parse(text))
+
+
+def facts_of(options: Mapping[str, str]) -> dict[str, str]:
+    """The facts of all options of a complete .config; {} of none."""
     if not options:
         return {}
     return {fact.option: options.get(fact.option, "n") for fact in FACTS}
+
+
+def expected_off(options: Mapping[str, str]) -> tuple[str, ...]:
+    """The options that are off in a complete .config and that programs and cases take for granted; () without one."""
+    return tuple(name for name in _EXPECTED if options.get("MMU") == "y" and options.get(name, "n") == "n")
 
 
 def figures_differ(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...]:
@@ -143,7 +172,7 @@ def ranked(lines: Iterable[str], asked: Collection[str] = ()) -> tuple[str, ...]
     def order(line: str) -> tuple[bool, int]:
         option = line.partition(":")[0].removeprefix("CONFIG_")
         last = bool(_OF_TOOLS.match(line) or _FOLLOWS.match(line))
-        return option not in asked, _MOVING.get(option, len(FACTS) + last)
+        return option not in asked, _MOVING.get(option, len(_FIGURES) + last)
 
     return tuple(sorted(lines, key=order))
 

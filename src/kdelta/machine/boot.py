@@ -21,6 +21,13 @@ _STARTS = ("BLK_DEV_INITRD", "BINFMT_ELF")  # the guest's program is an ELF file
 _LAST_WORD = re.compile(rb"reboot: (?:Power down|Restarting system|System halted)|sysrq: Resetting")  # kernel/reboot.c
 
 
+_TO_CONSOLE = re.compile(rb"^kd1 0 ", re.MULTILINE)  # the first record (guest/init.c, open_port)
+_NO_PORT = (
+    "the guest found no port for its records, and wrote them to the console: timed runs need CONFIG_SYSFS and "
+    "CONFIG_VIRTIO_CONSOLE, or CONFIG_PROC_FS and a serial line besides the console's; exact ones need neither"
+)
+
+
 class RawBoot(Struct, frozen=True, kw_only=True):
     """What a boot left behind, and the state that follows from it.
 
@@ -106,6 +113,8 @@ def collect(guest: GuestSpec, argv: tuple[str, ...], ended: process.Ended) -> Ra
     state, why = protocol.diagnose(parsed, console, ended.timed_out, ended.status)
     if state in ("lost", "hung") and (inside := _ended_inside(console, guest.restored)):
         state, why = "failed", inside
+    if state in ("lost", "hung") and not parsed.records and _TO_CONSOLE.search(console):
+        state, why = "failed", _NO_PORT
     if state in ("panicked", "hung") and not parsed.records and not guest.restored:
         why = BOOTING + why + _lacks(guest.kernel)  # a guest says who it is as soon as it can
     if ended.flooded:

@@ -93,8 +93,9 @@ def kind_of(metric: str, unit: str, better: Better, exact: bool) -> Kind:
 
 
 def tallied(cells: Sequence[CellResult], exact: bool) -> tuple[Tally, ...]:
-    """Verdicts counted by kernels and kind of figure; what was not measured counts with the figures that there are."""
+    """Verdicts counted by kernels and kind of figure; what was not measured counts, once, with those that there are."""
     found: dict[tuple[str, str, Kind], Tally] = {}
+    ended_already = set[tuple[str, ...]]()
     for cell in sorted(cells, key=lambda one: one.state != "ok"):  # stable: those without a figure last
         sides = (cell.baseline_label, cell.patched_label)
         key = (*sides, kind_of(cell.metric, cell.unit, cell.better, exact))
@@ -102,6 +103,10 @@ def tallied(cells: Sequence[CellResult], exact: bool) -> tuple[Tally, ...]:
         ended: tuple[State, ...] = ()
         before: tuple[State, ...] = ()
         if cell.state != "ok":
+            case = (*sides, cell.case, cell.cgroup, cell.mitigations)
+            if case in ended_already:  # it has several figures, and failed once
+                continue
+            ended_already.add(case)
             key, word = next((known for known in found if known[:2] == sides), key), "missing"
             ended = (cell.state,) if cell.baseline is not None and not cell.unbooted else ()
             before = (cell.state,) if cell.baseline is None and cell.patched is not None and not cell.unbooted else ()

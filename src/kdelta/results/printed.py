@@ -10,7 +10,7 @@ the kernel is another line on each, and says nothing of the work; of figures nob
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from kdelta.guest import protocol
 from kdelta.model import Experiment
@@ -41,15 +41,24 @@ def otherwise(experiment: Experiment, store: Store, boots: Sequence[BootRow]) ->
     programs = all(case.workload == _PROGRAM for case in experiment.cases)
     if not experiment.cases or not programs or experiment.in_steps or len(experiment.kernels) < 2:
         return ()
-    found = [_of(experiment, store, boots, kernel) for kernel in range(len(experiment.kernels))]
-    told = (_told(experiment, (0, kernel), found[0], lines) for kernel, lines in enumerate(found[1:], 1))
+    kernels = range(len(experiment.kernels))
+    found = [_of(experiment, store, boots, kernel) for kernel in kernels]
+    broke = {kernel for kernel in kernels if _failed(experiment, store, boots, kernel)}
+    told = (_told(experiment, (0, kernel), found[0], lines, broke) for kernel, lines in enumerate(found[1:], 1))
     return tuple(one for one in told if one is not None)
 
 
 def _told(
-    experiment: Experiment, kernels: tuple[int, int], old: Sequence[str] | None, new: Sequence[str] | None
+    experiment: Experiment,
+    kernels: tuple[int, int],
+    old: Sequence[str] | None,
+    new: Sequence[str] | None,
+    broke: Set[int],
 ) -> PrintedOtherwise | None:
-    """The first line that only one of the ``kernels`` has; with other figures only where all lines are such."""
+    """The first line that only one of the ``kernels`` has; with other figures only where all lines are such.
+
+    That a kernel on which it ``broke``, and has no count, lacks lines says nothing; what it prints there alone may.
+    """
     if old is None or new is None or old == new:
         return None
     case, labels = experiment.cases[0].name, [experiment.kernels[kernel].label for kernel in kernels]
@@ -57,6 +66,8 @@ def _told(
         before, after = next((one, other) for one, other in zip(old, new, strict=True) if one != other)
         return PrintedFigures(case, labels[1], labels[0], after[:_LONGEST], before[:_LONGEST])
     for mine, others, kernel, other in ((new, old, labels[1], labels[0]), (old, new, labels[0], labels[1])):
+        if kernels[labels.index(other)] in broke:
+            continue
         if alone := next((line for line in mine if line not in others), None):
             return PrintedOtherwise(case, kernel, other, alone[:_LONGEST])
     return None
@@ -87,6 +98,13 @@ def _of(experiment: Experiment, store: Store, boots: Sequence[BootRow], kernel: 
     read = (_lines(store.stream(experiment.id, boot.block, boot.slot)) for boot in mine)
     seen = {tuple(_nameless(line, release) for line in lines) for lines in read}
     return seen.pop() if len(seen) == 1 and len(mine) >= _LEAST else None
+
+
+def _failed(experiment: Experiment, store: Store, boots: Sequence[BootRow], kernel: int) -> bool:
+    """Whether the program did not end well on a kernel, or did not begin."""
+    streams = (store.stream(experiment.id, boot.block, boot.slot) for boot in _first(boots, kernel))
+    records = (one for stream in streams for one in protocol.parse(stream).records)
+    return any(isinstance(one, protocol.Done) and one.state != "ok" for one in records)
 
 
 def _nameless(line: str, release: str) -> str:

@@ -87,3 +87,16 @@ def test_the_kernel_with_the_same_config_is_told_with_that(store: Store) -> None
     made = experiment(kernels=(here, kernel("b", spec="debian:7.3", release="7.3-amd64")))
     (note,) = annotate._of_builders(made)
     assert note.text.endswith('; src:debian:7.3,config="SMP=n" has its source and the config of a')
+
+
+def test_what_moves_figures_is_told_by_the_whole_config(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a kernel without memory cgroups, mitigations and stack protector preemption alone was named.
+
+    What was stored with a kernel by an older kdelta lacks the options that are looked for today.
+    """
+    options = {"a": {"MMU": "y", "MEMCG": "y", "CPU_MITIGATIONS": "y"}, "b": {"MMU": "y", "STACKPROTECTOR": "y"}}
+    monkeypatch.setattr(source, "options", lambda one: options[one.label])
+    made = experiment("old", kernels=(kernel("a", release="6.12"), kernel("b", release="7.0")))
+    told = [one.text for one in annotate._of_figures(made)]
+    every = "CONFIG_CPU_MITIGATIONS: y -> n, CONFIG_STACKPROTECTOR: n -> y, CONFIG_MEMCG: y -> n"
+    assert told == [f"b: its config differs from that of a in what moves figures: {every}"]

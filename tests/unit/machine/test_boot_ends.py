@@ -56,6 +56,19 @@ def test_a_guest_that_does_not_boot_is_told_with_what_its_config_lacks(tmp_path:
     assert said[3] == f"{said[0]}; its config lacks CONFIG_BLK_DEV_INITRD, without which no guest starts"
 
 
+@pytest.mark.parametrize("guest_ends", [True, False])
+def test_records_that_went_to_the_console_are_told_with_what_the_kernel_lacks(tmp_path: Path, guest_ends: bool) -> None:
+    """Of a kernel without SYSFS and PROC_FS it was "lost: the guest wrote no records", as if the host were at fault."""
+    (tmp_path / "console").write_bytes(b'[ 1.0] Run /init\r\nkd1 0 00000000 {"t":"hello"}\r\n')
+    (tmp_path / "stream").write_bytes(b"")
+    ended = process.Ended(
+        status=0, timed_out=not guest_ends, flooded=False, elapsed_s=1.0, first_record_s=None, first_sample_s=None
+    )
+    said = boot.collect(_guest(tmp_path), (), ended)
+    assert said.state == "failed"
+    assert "found no port for its records" in said.why and "CONFIG_SYSFS" in said.why
+
+
 @pytest.mark.parametrize("word", ["reboot: Power down", "reboot: Restarting system", "reboot: System halted"])
 def test_a_program_that_ends_its_guest_is_told_so(tmp_path: Path, word: str) -> None:
     """It was "lost: the guest wrote no records", or hung. Who is not restored restarts itself at its end."""

@@ -69,3 +69,17 @@ def test_where_no_kernel_comes_to_a_figure_the_answer_says_why(cells: list[CellR
 def test_what_is_not_booted_yet_has_no_reason() -> None:
     waiting = replace(fails("a", f"6.12: {UNBOOTED}", patched=""), state="lost")
     assert of_cells([("a", waiting)], exact=True, unfinished=True).text == "So far: nothing is measured yet on 6.12."
+
+
+def test_a_case_of_several_figures_fails_once() -> None:
+    """With --smp 2 one of two cases failed, and it was "fails in 2 of 3 cases": it has instructions and transfers."""
+    exact = {"metric": "instructions", "unit": "instructions/op"}
+    failed = [
+        cell("a", **exact, verdict=None, state="failed"),
+        cell("a", metric="transfers", unit="transfers/op", verdict=None, state="failed"),
+    ]
+    rows = [(one.case, one) for one in (*failed, cell("b", **exact))]
+    assert of_cells(rows, True, False).text == (
+        "7.0 fails in 1 of 2 cases, which 6.12 runs; it executes fewer instructions than 6.12 in 1 of 2 cases, "
+        "more in none. Largest: b -28.60 %."
+    )

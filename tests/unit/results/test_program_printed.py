@@ -21,10 +21,12 @@ from unit.store.store_builders import boot, experiment, run
 REFUSED = "100 failed: Function not implemented"
 
 
-def _stream(lines: tuple[str, ...]) -> bytes:
+def _stream(lines: tuple[str, ...], failed: str = "") -> bytes:
     found = b""
-    for number, line in enumerate(lines):
-        body = json.dumps({"t": "out", "j": 0, "text": line})
+    said: list[dict[str, str | int]] = [{"t": "out", "j": 0, "text": line} for line in lines]
+    said += [{"t": "done", "j": 0, "state": "failed", "why": failed}] if failed else []
+    for number, record in enumerate(said):
+        body = json.dumps(record)
         found += f"kd1 {number} {zlib.crc32(f'{number} {body}'.encode()):08x} {body}\n".encode()
     return found
 
@@ -47,6 +49,20 @@ def test_what_a_program_prints_on_one_kernel_alone_is_told(tmp_path: Path, refus
     labels = ("6.12", "7.0")
     assert (warning.kernel, warning.other, warning.line) == (labels[refuses], labels[1 - refuses], REFUSED)
     assert f'sysc printed on {labels[refuses]} and not on {labels[1 - refuses]}: "{REFUSED}"' in sentence(warning)
+
+
+@pytest.mark.parametrize(("there", "told"), [((), 0), (("no proc",), 1)])
+def test_what_a_program_does_not_print_where_it_failed_is_not(
+    tmp_path: Path, there: tuple[str, ...], told: int
+) -> None:
+    """On a kernel without /proc ls did not begin, and "may have done other work there, of which the count is"."""
+    with _store(tmp_path, {(block, 0): ("total 0",) for block in (0, 1)}) as store:
+        for block in (0, 1):
+            stream = _stream(there, "mount of proc at /program/proc: No such device")
+            store.save_boot("e1", boot(block, 1, stream=stream, runs=(run(0, state="failed"),)))
+        made = store.experiment("e1")
+        found = printed.otherwise(made, store, store.boots("e1"))
+    assert [one.line for one in found] == ["no proc"][:told]
 
 
 @pytest.mark.parametrize(
