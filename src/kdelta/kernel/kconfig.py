@@ -20,13 +20,15 @@ _FOLLOWS = re.compile(r"CONFIG_(ARCH|HAVE|GENERIC|NEED)_")  # from others, by co
 class Fact(Struct, frozen=True):
     """An option that something depends on. ``symbol`` is a function that only a kernel with the option has.
 
-    ``moves``: it changes figures too, whatever else it is for.
+    ``moves``: it changes figures too, whatever else it is for. ``formerly``: its name in older releases; those that
+    know neither have no such option, and may have all the same what it is for.
     """
 
     option: str
     needed_for: str
     symbol: str = ""
     moves: bool = False
+    formerly: str = ""
 
 
 # In the order in which people read them: booting, measuring, explaining, and what changes the figures themselves.
@@ -89,7 +91,7 @@ FACTS: tuple[Fact, ...] = (
     Fact("HIGH_RES_TIMERS", "figures: timer ticks"),
     Fact("INIT_ON_ALLOC_DEFAULT_ON", "figures: zeroed allocations"),
     Fact("INIT_ON_FREE_DEFAULT_ON", "figures: zeroed allocations"),
-    Fact("CPU_MITIGATIONS", "figures: mitigations"),  # since 6.9
+    Fact("CPU_MITIGATIONS", "figures: mitigations", formerly="SPECULATION_MITIGATIONS"),  # until 6.9
     Fact("STACKPROTECTOR", "figures: checks in the code"),
     Fact("HARDENED_USERCOPY", "figures: checks in the code"),
     Fact("SLAB_FREELIST_HARDENED", "figures: checks in the code"),
@@ -101,8 +103,7 @@ FACTS: tuple[Fact, ...] = (
     Fact("RANDOMIZE_KSTACK_OFFSET_DEFAULT", "figures: stack placement"),
     Fact("CC_OPTIMIZE_FOR_SIZE", "figures: the compiler's aim"),
     Fact("LTO_CLANG", "figures: the compiler's aim"),
-    Fact("CFI_CLANG", "figures: checks in the code"),  # CFI since 6.18
-    Fact("CFI", "figures: checks in the code"),
+    Fact("CFI", "figures: checks in the code", formerly="CFI_CLANG"),  # until 6.18
     Fact("CC_VERSION_TEXT", "figures: the compiler"),
 )
 _FIGURES = [fact for fact in FACTS if fact.needed_for.startswith("figures")]
@@ -135,7 +136,12 @@ def facts_of(options: Mapping[str, str]) -> dict[str, str]:
     """The facts of all options of a complete .config; {} of none."""
     if not options:
         return {}
-    return {fact.option: options.get(fact.option, "n") for fact in FACTS}
+    found = ((fact, options.get(fact.option, options.get(fact.formerly, "n"))) for fact in FACTS)
+    return {
+        fact.option: value
+        for fact, value in found
+        if not fact.formerly or fact.option in options or fact.formerly in options
+    }
 
 
 def expected_off(options: Mapping[str, str]) -> tuple[str, ...]:

@@ -19,8 +19,6 @@ from kdelta.model import BOOTING, Kernel, State
 ENDED_INSIDE = "a process ended the guest"  # begins why it is failed, by the kernel's last word
 _STARTS = ("BLK_DEV_INITRD", "BINFMT_ELF")  # the guest's program is an ELF file in an initramfs
 _LAST_WORD = re.compile(rb"reboot: (?:Power down|Restarting system|System halted)|sysrq: Resetting")  # kernel/reboot.c
-
-
 _TO_CONSOLE = re.compile(rb"^kd1 0 ", re.MULTILINE)  # the first record (guest/init.c, open_port)
 _NO_PORT = (
     "the guest found no port for its records, and wrote them to the console: timed runs need CONFIG_SYSFS and "

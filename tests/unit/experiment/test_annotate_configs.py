@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from kdelta.experiment import annotate
-from kdelta.kernel import source
+from kdelta.kernel import kconfig, source
 from kdelta.model import Quiet, Remark
 from kdelta.model.experiment import UNLIKE
 from kdelta.store.store import Store
@@ -95,8 +95,17 @@ def test_what_moves_figures_is_told_by_the_whole_config(store: Store, monkeypatc
     What was stored with a kernel by an older kdelta lacks the options that are looked for today.
     """
     options = {"a": {"MMU": "y", "MEMCG": "y", "CPU_MITIGATIONS": "y"}, "b": {"MMU": "y", "STACKPROTECTOR": "y"}}
+    options["b"]["CPU_MITIGATIONS"] = "n"
     monkeypatch.setattr(source, "options", lambda one: options[one.label])
     made = experiment("old", kernels=(kernel("a", release="6.12"), kernel("b", release="7.0")))
     told = [one.text for one in annotate._of_figures(made)]
     every = "CONFIG_CPU_MITIGATIONS: y -> n, CONFIG_STACKPROTECTOR: n -> y, CONFIG_MEMCG: y -> n"
     assert told == [f"b: its config differs from that of a in what moves figures: {every}"]
+
+
+@pytest.mark.parametrize(("older", "told"), [("y", ()), ("n", ("CONFIG_CPU_MITIGATIONS: n -> y",)), (None, ())])
+def test_an_option_of_another_name_before_is_the_same_one(older: str | None, told: tuple[str, ...]) -> None:
+    """6.6 mitigates as 6.12 does, and its option is SPECULATION_MITIGATIONS; 5.10 does so without any."""
+    before = {"MMU": "y"} | ({"SPECULATION_MITIGATIONS": older} if older else {})
+    after = {"MMU": "y", "CPU_MITIGATIONS": "y"}
+    assert kconfig.figures_differ(kconfig.facts_of(before), kconfig.facts_of(after)) == told
