@@ -32,6 +32,9 @@
 
 #define WORDS 4096
 #define UNTIMED_LIMIT 127 /* exit status of a child that could not become the program */
+#define ERROR_ROOM \
+	224 /* bytes that a record keeps of the error, without "operation of task 0 failed: " and the like */
+#define WORDS_LEAST 60
 
 struct command {
 	char *argv[WORDS + 1];
@@ -257,22 +260,21 @@ static const char *remedy(void)
 /* NULL, or why the run was not as it must be. */
 static const char *wrong(const struct command *c, int status, int expected)
 {
-	char words[120] = "", how[64];
-	const char *slash = strrchr(c->argv[0], '/');
+	const char *slash = strrchr(c->argv[0], '/'), *name = slash ? slash + 1 : c->argv[0];
+	char words[160] = "", how[64];
+	const char *then;
+	size_t room;
 
 	/* as a shell has it: 128 and the signal that ended it */
 	if ((WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status)) == expected)
 		return NULL;
-	last_words(p.err, words, sizeof(words));
-	if (WIFSIGNALED(status) && !sigabbrev_np(WTERMSIG(status)))
-		snprintf(how, sizeof(how), "was killed by signal %d", WTERMSIG(status));
-	else if (WIFSIGNALED(status))
-		snprintf(how, sizeof(how), "was killed by SIG%s", sigabbrev_np(WTERMSIG(status)));
-	else
-		snprintf(how, sizeof(how), "ended with exit status %d, not %d", WEXITSTATUS(status),
-			 expected);
-	snprintf(p.what, sizeof(p.what), "%.60s %s%s%s%s", slash ? slash + 1 : c->argv[0], how,
-		 *words ? ": " : "", words, remedy());
+	how_ended(status, expected, how, sizeof(how));
+	then = remedy();
+	room = strlen(how) + strlen(then) + (strlen(name) < 60 ? strlen(name) : 60);
+	room = room + WORDS_LEAST < ERROR_ROOM ? ERROR_ROOM - room : WORDS_LEAST;
+	last_words(p.err, words, room < sizeof(words) ? room : sizeof(words));
+	snprintf(p.what, sizeof(p.what), "%.60s %s%s%s%s", name, how, *words ? ": " : "", words,
+		 then);
 	errno = 0;
 	return p.what;
 }

@@ -8,11 +8,13 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../oom.h"
 
 #define SAID_MOST 1024
+#define BEFORE_LEAST 20 /* bytes of a line; less of it says nothing */
 
 /* Cuts the last line off @text and returns it. */
 static inline char *cut_line(char *text)
@@ -41,23 +43,41 @@ static inline off_t end_of(int fd, char *text, size_t size)
 }
 
 /*
- * The last line of file @fd, with the one before it where that fits:
- * tar says what is wrong, and then that it was an error.
+ * The last line of file @fd that begins one, with the one before it, cut to the room that is left: tar says what is
+ * wrong, and then that it was an error; mount(8) and Java go on indented about the line before.
  */
 static inline void last_words(int fd, char *buf, size_t size)
 {
-	char text[512], *last, *before = "";
+	char text[1024], *last, *before = "";
 	off_t from = end_of(fd, text, sizeof(text));
+	int room, keep;
 
-	last = cut_line(text);
+	do
+		last = cut_line(text);
+	while (last != text && *last && strchr(" \t", *last));
 	if (last != text)
 		before = cut_line(text);
-	if (*before &&
-	    strchr(" \t", *last)) /* mount(8) and others go on so about the line before */
-		snprintf(buf, size, "%.*s", (int)size - 1, before);
-	else if (!*before || strchr(" \t", *before) || (before == text && from) ||
-		 snprintf(buf, size, "%s / %s", before, last) >= (int)size)
-		snprintf(buf, size, "%.*s", (int)size - 1, last);
+	if (before == text && from) /* its beginning is not there */
+		before = "";
+	room = (int)size - 1 - (int)strlen(last) - (int)strlen(" / ");
+	keep = (int)strlen(before) <= room ? room : room - (int)strlen("...");
+	if (*before && !strchr(" \t", *before) && keep >= BEFORE_LEAST)
+		snprintf(buf, size, "%.*s%s / %s", keep, before, keep < room ? "..." : "", last);
+	else if (strlen(last) < size)
+		snprintf(buf, size, "%s", last);
+	else
+		snprintf(buf, size, "%.*s...", (int)size - 1 - (int)strlen("..."), last);
+}
+
+static inline void how_ended(int status, int expected, char *buf, size_t size)
+{
+	if (WIFEXITED(status))
+		snprintf(buf, size, "ended with exit status %d, not %d", WEXITSTATUS(status),
+			 expected);
+	else if (sigabbrev_np(WTERMSIG(status)))
+		snprintf(buf, size, "was killed by SIG%s", sigabbrev_np(WTERMSIG(status)));
+	else
+		snprintf(buf, size, "was killed by signal %d", WTERMSIG(status));
 }
 
 /* What it says to standard error has room beside what it prints. */
