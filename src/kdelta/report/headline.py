@@ -133,8 +133,9 @@ class Headline(Struct, frozen=True, kw_only=True):
             return f"{self.searched}. {replace(self, searched='').text}"
         single = bool(self.case) and len(self.tallies) == 1
         first = f"so far: {told}" if self.unfinished else told
-        told = ". ".join(filter(None, (first + self._largest(single), *self._beside(single))))
-        return f"{told[0].upper()}{told[1:]}." if told.startswith(_WORDS) else f"{told}."
+        parts = (first + self._largest(single), *self._beside(single))
+        told = " ".join(f"{part.removesuffix('.')}." for part in parts if part)  # a program's words may end in one
+        return f"{told[0].upper()}{told[1:]}" if told.startswith(_WORDS) else told
 
     def _largest(self, single: bool) -> str:
         if self.largest is None:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from kdelta.report import effects
 from kdelta.report.heatmap import KEY, HeatMap, heat_maps
 from kdelta.report.registry import Format
+from kdelta.report.text import note_numbers
 from kdelta.report.view import Cell, SweepTable, Table, View
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>#|~$&])")
@@ -37,7 +38,7 @@ def _grid(header: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[
 
 def _notes(numbers: Iterable[int]) -> str:
     """Numbers of notes, apart: two raised figures side by side are read as one."""
-    shown = ",".join(map(str, numbers))
+    shown = note_numbers(numbers)
     return f"<sup>{shown}</sup>" if shown else ""
 
 

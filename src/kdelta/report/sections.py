@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from kdelta.model import CellResult
 from kdelta.report import effects, heatmap, prose, system_calls
 from kdelta.report.table import sweep_lines, table_lines
-from kdelta.report.text import WIDTH, wrap, wrap_command
+from kdelta.report.text import WIDTH, note_numbers, wrap, wrap_command
 from kdelta.report.view import View, cell_title
 from kdelta.units import counted
 from kdelta.verdict import work
@@ -30,7 +30,7 @@ def opening(view: View, width: int = WIDTH) -> list[str]:
     """The gate above everything, the answer, the title, the counts, what of a patch is looked at, all effects drawn."""
     lines = [*wrap(f"GATE: {view.gate}", width), ""] if view.gate else []
     lines += [*wrap(view.headline.text, width), ""] if view.headline.text else []
-    refs = f" [{','.join(map(str, view.general_notes))}]" if view.general_notes else ""
+    refs = f" [{note_numbers(view.general_notes)}]" if view.general_notes else ""
     looked = [line for text in view.looked for line in wrap(text, width)]
     drawn = effects.figure(view, width)
     lines += [*wrap(view.title, width), *wrap(view.summary + refs, width), ""]

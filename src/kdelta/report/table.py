@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 from rich.cells import cell_len
 
-from kdelta.report.text import PROSE, WIDTH, fit, pad, rule, wrap
+from kdelta.report.text import PROSE, WIDTH, fit, note_numbers, pad, rule, wrap
 from kdelta.report.view import Cell, Row, SweepTable, Table
 
 _GAP = 2
@@ -21,7 +21,7 @@ _HEAD_MAX = 18
 
 def _tail(cell: Cell) -> str:
     """Mark and references: ``(R) [1,2]``."""
-    return " ".join(filter(None, [cell.mark, f"[{','.join(map(str, cell.notes))}]" if cell.notes else ""]))
+    return " ".join(filter(None, [cell.mark, f"[{note_numbers(cell.notes)}]" if cell.notes else ""]))
 
 
 def _widest(texts: Sequence[str], least: int = 0) -> int:

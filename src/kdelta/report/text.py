@@ -5,13 +5,24 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from rich.cells import cell_len
 
 WIDTH = 72
 LEAST, PROSE = 40, 100  # columns of a terminal: what every text fits, and where sentences end however wide it is
 _BREAKS = re.compile(r"(?<!\d) | (?!(?:%|[KMG]i?B|B|[num]?s)(?![\w/]))")  # not between a figure and its unit
+
+
+def note_numbers(numbers: Iterable[int]) -> str:
+    """``1,3-6``: four and more in a row as their ends, as a sweep of a suite has a hundred notes."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 3 else ",".join(map(str, run)) for run in runs)
 
 
 def pad(text: str, width: int, right: bool = False) -> str:

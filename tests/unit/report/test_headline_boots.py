@@ -40,6 +40,10 @@ def fails(name: str, why: str, patched: str = "7.0") -> CellResult:
             "a could be measured neither on 6.12 nor on 7.0. 6.12, 7.0: failed: y.",
         ),
         (
+            [fails("a", "6.12, 7.0: failed: the words of a program.")],
+            "a could be measured neither on 6.12 nor on 7.0. 6.12, 7.0: failed: the words of a program.",
+        ),
+        (
             [fails("a", "x: failed: y"), fails("b", "x: failed: y")],
             "Nothing could be measured on 7.0 against 6.12. x: failed: y.",
         ),

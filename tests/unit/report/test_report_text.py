@@ -14,9 +14,17 @@ from rich.cells import cell_len
 from kdelta.report import prose
 from kdelta.report.figures import absolute, change, effect, interval
 from kdelta.report.scrub import TEXT_LIMIT, Scrubber, clean
-from kdelta.report.text import wrap, wrap_command
+from kdelta.report.text import note_numbers, wrap, wrap_command
 from kdelta.results.types import CellName, Sweep, SweepPoint, SweepStep
 from unit.report.report_samples import kernel
+
+
+@pytest.mark.parametrize(
+    ("numbers", "told"),
+    [((), ""), ((3,), "3"), ((1, 2, 3), "1,2,3"), ((1, 2, 3, 4), "1-4"), ((1, *range(3, 96), 99), "1,3-95,99")],
+)
+def test_many_notes_in_a_row_are_told_by_their_ends(numbers: tuple[int, ...], told: str) -> None:
+    assert note_numbers(numbers) == told
 
 
 @settings(derandomize=True)
