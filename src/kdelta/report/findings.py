@@ -138,6 +138,6 @@ def markdown(findings: Sequence[Finding], read: Sequence[Swept]) -> str:
         e = one.experiment
         kernels = ", ".join(escape(clean(kernel.label)) for kernel in e.kernels)
         steps = sum(len(sweep.steps) for sweep in one.sweeps)
-        cases = counted(len(e.cases), "case")
+        cases = counted(len({sweep.cell.case for sweep in one.sweeps if sweep.measured}), "case")
         lines.append(f"- {escape(e.id)}: {cases}, {counted(steps, 'step')}; {kernels}")
     return "\n".join(lines).rstrip() + "\n"

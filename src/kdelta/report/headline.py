@@ -354,8 +354,10 @@ def of_sweeps(sweeps: Sequence[tuple[str, Sweep]], kernels: Sequence[str], exact
     sweeps = [(brief.get(title, title), sweep) for title, sweep in sweeps]
     steps = [(title, sweep, step) for title, sweep in sweeps for step in sweep.steps]
     over = f"over {len(kernels)} kernels, {kernels[0]} to {kernels[-1]}" if len(kernels) > 1 else f"on {kernels[0]}"
-    cases, metrics = len({title for title, _ in sweeps}), {sweep.cell.metric for _, sweep in sweeps}
-    told = f"{counted(len(steps), 'step')} {over}, in {counted(cases, 'case')}"
+    cases, metrics = {title for title, _ in sweeps}, {sweep.cell.metric for _, sweep in sweeps}
+    with_figure = {title for title, sweep in sweeps if sweep.measured}
+    without = 0 if unfinished or not with_figure else len(cases - with_figure)
+    told = f"{counted(len(steps), 'step')} {over}, in {counted(len(cases) - without, 'case')}"
     counts = []
     for kind in dict.fromkeys(kind_of(s.cell.metric, s.unit, s.better, exact) for _, s in sweeps):
         mine = [step for _, s, step in steps if kind_of(s.cell.metric, s.unit, s.better, exact) == kind]
@@ -366,6 +368,7 @@ def of_sweeps(sweeps: Sequence[tuple[str, Sweep]], kernels: Sequence[str], exact
         counts += [told_of[0] + noun, *told_of[1:]] if told_of else []
     undecided = sum(point.undecided for _, sweep in sweeps for point in sweep.points[1:])
     told = ": ".join(filter(None, [told, ", ".join(counts)])) + (f"; {undecided} undecided" if undecided else "")
+    told += f"; {without} {'has' if without == 1 else 'have'} no figure" if without else ""
     told += _absent({p.kernel: p.why for _, sweep in sweeps for p in sweep.points if p.kernel not in kernels})
     found = _largest(
         _Changed(

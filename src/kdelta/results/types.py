@@ -208,6 +208,11 @@ class Sweep(Struct, frozen=True, kw_only=True):
     steps: tuple[SweepStep, ...] = ()
     whole: Warn | None = None
 
+    @property
+    def measured(self) -> bool:
+        """Whether any version has a figure."""
+        return bool(self.steps) or any(point.value is not None for point in self.points)
+
 
 class ScalingLine(Struct, frozen=True, kw_only=True):
     """(number of tasks, value) pairs of one kernel, tasks ascending."""

@@ -26,6 +26,18 @@ def test_steps_of_transfers_are_more_and_fewer_transfers() -> None:
     assert " case: 1 to fewer transfers, 1 to more. " in text
 
 
+def test_cases_of_a_sweep_without_a_figure_are_counted_apart() -> None:
+    """Of 111 cases of files, Debian's kernels run the 17 of tmpfs: "98 steps in 111 cases"."""
+    _, detail = sweep()
+    one = detail.sweeps[0]
+    none = replace(one, steps=(), points=tuple(replace(p, value=None, state="unsupported") for p in one.points))
+    kernels, rows = [point.kernel for point in one.points], [("a", one), ("b", none), ("c", none)]
+    text = of_sweeps(rows, kernels, exact=True, unfinished=False).text
+    assert ", in 1 case: " in text and "; 2 have no figure" in text
+    for other in (of_sweeps(rows, kernels, True, unfinished=True), of_sweeps(rows[1:], kernels, True, False)):
+        assert "no figure" not in other.text and other.text.count("case") == 1
+
+
 def test_that_a_guest_had_fewer_cpus_is_part_of_the_answer() -> None:
     result, detail = exact()
     told = (FewerCpus("a", 1, 4, 8, 8), FewerCpus("b", 3, 4, 1, 8), IsolatedCpus("c", "isolcpus=1"))

@@ -235,7 +235,7 @@ def test_the_page_names_kernels_figures_and_functions_and_escapes_what_is_foreig
     assert "## 1. read\\_\\<b\\>: 6.1 to 6.12" in text
     assert "\\+50" in text and "150" in text
     assert "\\_\\_x64\\_sys\\_read" in text
-    assert "- a: 2 cases, 1 step; " in text
+    assert "- a: 1 case, 1 step; " in text  # of two that were asked for
     assert "No sweep in the store has a step" in report.markdown([], [])
 
 
