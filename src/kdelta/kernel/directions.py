@@ -26,7 +26,8 @@ _COLUMNS = re.compile(
     r"\b(?:before|without|base(?:line)?|unpatched|vanilla|mainline|old)[\s|]+(?:after|with|patched|new)\b", re.I
 )
 _LOAD = (
-    r"(?:overheads?|costs?|latenc(?:y|ies)|(?:run)?time|cycles|instructions|insns|misses|branches|atomics?|regressions?)"
+    r"(?:overheads?|costs?|latenc(?:y|ies)|(?:run)?time|cycles|instructions|insns|misses|branches|atomics?"
+    r"|regressions?)"
 )
 _YIELD = rf"(?:throughput|bandwidth|performance|\w+/s(?:ec)?|iops|[tqrp]ps|{_RATE})"
 _DOWN = r"(?:reduc|lower|cut|drop|decreas|halv|fell|falls?\b|(?:fewer|less)\b(?!\sthan))\w*"
