@@ -55,6 +55,11 @@ _WAITS = re.compile(  # not jiffies, which is read, nor udelay(), which executes
 )
 
 
+_PREFETCHES = re.compile(  # include/linux/prefetch.h, net/core.h, and what mm/ and kernel/sched/ name after them
+    r"\b(?:(?:__builtin_|net_)?prefetchw?|prefetchw?_(?:range|page_address|freepointer|curr_exec_start|prev_lru_folio))"
+    r"(?=\s*\()"
+)
+
 _CHARGES = re.compile(r"\b(?:__GFP_ACCOUNT|GFP_KERNEL_ACCOUNT|SLAB_ACCOUNT)\b")
 
 _WOKEN = re.compile(
@@ -116,8 +121,17 @@ def waits(lines: Iterable[str], known: Iterable[str] = ()) -> tuple[str, ...]:
 
     In the order in which they come first.
     """
+    return _named(_WAITS, lines, known)
+
+
+def prefetches(lines: Iterable[str], known: Iterable[str] = ()) -> tuple[str, ...]:
+    """Names of what fetches a cache line ahead, on changed lines of a diff that ``known``, another one, has not."""
+    return _named(_PREFETCHES, lines, known)
+
+
+def _named(names: re.Pattern[str], lines: Iterable[str], known: Iterable[str]) -> tuple[str, ...]:
     has = frozenset(_changed(known))
-    found = (match[0] for line in _changed(lines) if line not in has for match in _WAITS.finditer(line))
+    found = (match[0] for line in _changed(lines) if line not in has for match in names.finditer(line))
     return tuple(dict.fromkeys(found))
 
 
