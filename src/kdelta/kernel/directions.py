@@ -22,6 +22,7 @@ _RATED = re.compile(rf"(?:{_RATE})$", re.I)
 _SECONDS = re.compile(r"([nuµm])s|(nano|micro|milli)s", re.I)
 _PARTS = {"n": 1e-9, "u": 1e-6, "µ": 1e-6, "m": 1e-3, "nano": 1e-9, "micro": 1e-6, "milli": 1e-3}
 _SCALES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
+_SENTENCE = re.compile(r"[;.!]\s+")
 _COLUMNS = re.compile(
     r"\b(?:before|without|base(?:line)?|unpatched|vanilla|mainline|old)[\s|]+(?:after|with|patched|new)\b", re.I
 )
@@ -55,7 +56,13 @@ _DENIED = re.compile(r"\b(?:no|not|n't|without|neither|never|than before|noise|s
 
 
 def of(line: str) -> Direction:
-    """Which way one line goes: ``4.2 us -> 3.1 us``, ``3 % faster``."""
+    """Which way one line goes: ``4.2 us -> 3.1 us``, ``3 % faster``; of several sentences, those that go any."""
+    parts = _SENTENCE.split(line)
+    return _one({_of_part(part) for part in parts} - {0})
+
+
+def _of_part(line: str) -> Direction:
+    """Which way a sentence goes, or a part of one that stands for itself."""
     if _DENIED.search(line):
         return 0
     if found := {side for match in _BOTH.finditer(line) if (side := _of_sides(*match.groups()))}:
