@@ -52,6 +52,12 @@ _BETTER = re.compile(
     r"\b(?:fast|quick|cheap)er\b|\bbetter\b|\bimprov\w+|\bspeed-?ups?\b|\b(?:twice|times)\s+(?:as\s+)?fast\b", re.I
 )
 _WORSE = re.compile(r"\bslow(?:er|down|s)\w*|\bregress\w*|\bworse\b|\bdear(?:er)?\b|\boverhead\sof\b|\bcosts\b", re.I)
+_STAYS = re.compile(  # of figures: no "no functional change"
+    r"\bno\s(?:(?:measur|notic|signific|observ)\w+\s(?:performance\s)?|performance\s|runtime\s)?"
+    r"(?:differences?|changes?|impact|overhead|regressions?|effects?|slowdowns?|costs?)\b"
+    r"|\b(?:with)?in\s(?:the\s)?noise\b|\bcosts\sthe\ssame\b|\bis\s(?:the\ssame|unchanged|not\saffected)\b",
+    re.I,
+)
 _DENIED = re.compile(r"\b(?:no|not|n't|without|neither|never|than before|noise|same|unchanged)\b", re.I)
 
 
@@ -98,6 +104,12 @@ def of_all(lines: Iterable[str]) -> Direction:
                 found |= {_of_sides(*before[of_what].pop(0), *figures[0])}
                 before = {what: left for what, left in before.items() if left}
     return _one(found - {0})
+
+
+def alike(lines: Iterable[str]) -> bool:
+    """Whether a line says of what it measured that nothing changes, and none that something gets worse."""
+    told = tuple(lines)
+    return any(map(_STAYS.search, told)) and of_all(_STAYS.sub("", line) for line in told) != -1
 
 
 def _one(found: Set[Direction]) -> Direction:
