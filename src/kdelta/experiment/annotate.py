@@ -167,8 +167,10 @@ def _of_times(experiment: Experiment) -> list[Remark]:
     diffs = [_diff(kernel) for kernel in experiment.kernels]
     found = []
     for index, kernel in enumerate(experiment.kernels[1:], 1):
-        for kind, named, told, uncounted in _TIMED:
-            names = named(diffs[index], diffs[index - 1 if experiment.in_steps else 0])
+        other = index - 1 if experiment.in_steps else 0
+        built = kernel.image_sha256 != experiment.kernels[other].image_sha256  # no time of one image differs
+        for kind, named, told, uncounted in _TIMED if built else ():
+            names = named(diffs[index], diffs[other])
             more = f" and {len(names) - _TIMES} more" if len(names) > _TIMES else ""
             text = f"{kernel.label}: changed lines {told} ({', '.join(names[:_TIMES])}{more}); {uncounted}"
             found += [Remark(kind, f"{text} is in no count, --timed measures it")] if names else []

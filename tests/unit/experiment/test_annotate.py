@@ -223,6 +223,8 @@ def test_that_a_patch_changes_how_long_is_waited_is_told_where_counts_cannot_sho
     made = replace(timed, id="exact", mode="exact", annotations=Annotations())
     store.create(made)
     found = annotate.note_code(store, made, Quiet()).annotations.notes
+    alike = tuple(replace(one, image_sha256="0" * 64) for one in made.kernels)  # what changed is not built
+    assert annotate._of_times(replace(made, kernels=alike)) == []
     after = "; how long a task waits is in no count, --timed measures it"
     names = "schedule_timeout, HZ" if in_steps else "timer_slack_ns, schedule_timeout, HZ"
     assert [note.text for note in found if note.code == "waits"] == [
