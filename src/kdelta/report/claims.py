@@ -25,11 +25,13 @@ def quoted(claims: Sequence[str], tallies: Sequence[Tally] = (), exact: bool = T
 
 
 def _against(claims: Iterable[str], tallies: Sequence[Tally], exact: bool) -> str:
-    """That figures which get better, or stay, stand beside results that get worse alone; "" where it is not so."""
-    worse = any(tally.regressed for tally in tallies) and not any(tally.improved for tally in tallies)
+    """That figures which get better stand beside what gets worse alone, and those that stay beside any such; or ""."""
     told = tuple(claims)
+    regressed = any(tally.regressed for tally in tallies)
     better = directions.of_all(told) == 1
-    if not worse or not (better or directions.alike(told)):
+    if not regressed or not (better or directions.alike(told)):
+        return ""
+    if better and any(tally.improved for tally in tallies):
         return ""
     head = "These get better" if better else "These say that something stays as it was"
     times = " Counts are no times: --timed measures them." if exact else ""
