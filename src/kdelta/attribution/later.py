@@ -26,3 +26,10 @@ TAKERS = {
         "add_timer_global", "add_timer_on",
     ),
 }  # fmt: skip
+# Objects of slabs are made and given back by these: mm/slub.c of 6.1 to 7.3.
+MAKERS = (
+    "kmem_cache_alloc", "kmem_cache_alloc_lru", "kmem_cache_alloc_node", "kmem_cache_alloc_bulk", "__kmalloc",
+    "__kmalloc_node", "__kmalloc_cache", "__kmalloc_cache_node", "__kmalloc_node_track_caller", "kmalloc_trace",
+    "kmalloc_node_trace", "__kmem_cache_alloc_node",
+)  # fmt: skip
+FREERS = ("kmem_cache_free", "kmem_cache_free_bulk", "kfree", "__kmem_cache_free")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kdelta.cli._session import Session
     from kdelta.experiment.templates import Asked
     from kdelta.kernel.touches import Touched
-    from kdelta.model import Beside, Experiment, Progress
+    from kdelta.model import Beside, Case, Experiment, Progress
 
 
 class Checked(Struct, frozen=True, kw_only=True):
@@ -53,7 +53,7 @@ class Check(Struct, frozen=True):
 
 
 _NO_TIME = "no time is left of the budget"
-_CASES = 8  # the most specific of those that the review chose
+_CASES = 8  # those whose figures changed, then the most specific of those that the review chose
 _NAMES = 6
 
 
@@ -82,7 +82,7 @@ def _each(
     from kdelta.model import Beside
 
     asked = templates.asked_in(reviewed)
-    asked = replace(asked, cases=reviewed.cases[:_CASES], machine=replace(asked.machine, smp=1))
+    asked = replace(asked, cases=_first(session, reviewed), machine=replace(asked.machine, smp=1))
     for check in _CHECKS:
         names = touched.lifetimes if check.what == "leaks" else touched.locks
         if not names:
@@ -111,6 +111,16 @@ def _each(
         else:
             kept = replace(kept, leaks=shown.leaks, unchecked=shown.unchecked)
             yield Checked(text=f"{_wrapped(f'{head}:')}\n\n{shown.text}", kept=kept, begun=kept.experiment)
+
+
+def _first(session: Session, reviewed: Experiment) -> tuple[Case, ...]:
+    """The cases to check: one that changed executes what the series does, and may stand behind others of their share."""
+    from kdelta.results import answer
+
+    rows = answer.verdicts(session.store, reviewed) if len(reviewed.cases) > _CASES else ()
+    changed = [(row.case, row.params, row.cgroup) for row in rows if row.verdict in ("improved", "regressed")]
+    cases = sorted(reviewed.cases, key=lambda case: (case.name, case.params, case.cgroup) not in changed)
+    return tuple(cases[:_CASES])
 
 
 def resumed(session: Session, experiment: Experiment) -> None:

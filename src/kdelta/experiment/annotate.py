@@ -30,6 +30,10 @@ _BESIDE = "machine code and data are identical; names of files, line numbers or 
 _OPTIONS, _TIMES, _NAMES = 5, 3, 3  # of a config, of a patch, in a line
 _OPTIONS_OF_FIGURES = 16  # a choice of preemption has four of them
 _MANY_OPTIONS = 40
+_TIMED = (
+    ("waits", touches.waits, "name times", "how long a task waits"),
+    ("prefetches", touches.prefetches, "fetch memory ahead", "what that saves"),
+)
 _MANY_WAIT = "most cases have one (kdelta compare --case pipe:readers=8,pattern=herd has eight)"
 _BUILD_NOTES = 12  # of all kernels; the logs have the rest
 
@@ -80,7 +84,7 @@ def note_code(store: Store, experiment: Experiment, progress: Progress) -> Exper
     except (KdeltaError, OSError) as error:  # two architectures, a stripped image: the comparison itself goes on
         lines.append(f"machine code was not compared: {error}")
     notes = (*(Remark("machine-code", line) for line in lines), *_of_figures(experiment), *lacking.of(experiment))
-    notes = (*notes, *_of_builds(experiment), *_of_waits(experiment), *_of_sharing(experiment))
+    notes = (*notes, *_of_builds(experiment), *_of_times(experiment), *_of_sharing(experiment))
     return store.annotate(experiment.id, lambda known: replace(known, notes=(*known.notes, *notes)))
 
 
@@ -156,18 +160,20 @@ def _of_builders(experiment: Experiment) -> Iterator[Remark]:
         yield Remark(UNLIKE, f"{told}: {options}, and part of each effect may be theirs or the compiler's{alike}")
 
 
-def _of_waits(experiment: Experiment) -> list[Remark]:
-    """That a patch changes how long something waits, which no count of instructions shows."""
+def _of_times(experiment: Experiment) -> list[Remark]:
+    """That a patch changes how long something waits, or what is fetched ahead, which no count of instructions shows."""
     if experiment.mode != "exact":
         return []
     diffs = [_diff(kernel) for kernel in experiment.kernels]
     found = []
     for index, kernel in enumerate(experiment.kernels[1:], 1):
-        names = touches.waits(diffs[index], diffs[index - 1 if experiment.in_steps else 0])
-        more = f" and {len(names) - _TIMES} more" if len(names) > _TIMES else ""
-        if names:
-            told = f"{kernel.label}: changed lines name times ({', '.join(names[:_TIMES])}{more})"
-            found.append(Remark("waits", f"{told}; how long a task waits is in no count, --timed measures it"))
+        other = index - 1 if experiment.in_steps else 0
+        built = kernel.image_sha256 != experiment.kernels[other].image_sha256  # no time of one image differs
+        for kind, named, told, uncounted in _TIMED if built else ():
+            names = named(diffs[index], diffs[other])
+            more = f" and {len(names) - _TIMES} more" if len(names) > _TIMES else ""
+            text = f"{kernel.label}: changed lines {told} ({', '.join(names[:_TIMES])}{more}); {uncounted}"
+            found += [Remark(kind, f"{text} is in no count, --timed measures it")] if names else []
     return found
 
 

@@ -10,46 +10,90 @@ from typing import Literal
 Direction = Literal[-1, 0, 1]  # worse, not known, better
 
 _NUMBER = r"(?<![\w.])(\d[\d,]*(?:\.\d+)?)\s?((?-i:[kKMGT])?)"
-_TIME = r"[nuµm]?s(?:ec(?:ond)?s?)?|seconds?|cycles|instructions|insns|misses"
+_TIME = r"[nuµm]?s(?:ec(?:ond)?s?)?|(?:nano|micro|milli)?seconds?|cycles|instructions|insns|misses"
 _RATE = r"(?:[kKMGT]i?)?(?:[Bb]|bit|byte)s?(?:/s\w*|ps)|\w*/s(?:ec\w*)?|iops|ops|[tqrp]ps"
 _UNIT = rf"(?:\s?({_TIME}|{_RATE})\b)?"
-_BOTH = re.compile(rf"{_NUMBER}{_UNIT}\s+(?:->|=>|\u2192|to)\s+{_NUMBER}{_UNIT}", re.I)
+_BOTH = re.compile(rf"{_NUMBER}{_UNIT}\s+(?:->|=>|\u2192|(?:down\s)?to)\s+{_NUMBER}{_UNIT}", re.I)
 _ONE = re.compile(rf"{_NUMBER}(?:\s*\+-\s*\d+(?:\.\d+)?)?{_UNIT}", re.I)
 _SIDE = re.compile(
     r"(?:(before|without|base(?:line)?|unpatched|vanilla|mainline|old)|after|with|patched|new)\b[^:\d]{0,40}:", re.I
 )
 _RATED = re.compile(rf"(?:{_RATE})$", re.I)
-_SECONDS = re.compile(r"[nuµm]s", re.I)
-_PARTS = {"n": 1e-9, "u": 1e-6, "µ": 1e-6, "m": 1e-3}
+_SECONDS = re.compile(r"([nuµm])s|(nano|micro|milli)s", re.I)
+_PARTS = {"n": 1e-9, "u": 1e-6, "µ": 1e-6, "m": 1e-3, "nano": 1e-9, "micro": 1e-6, "milli": 1e-3}
 _SCALES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
+_SENTENCE = re.compile(r"[;.!]\s+")
+_COLUMNS = re.compile(
+    r"\b(?:before|without|base(?:line)?|unpatched|vanilla|mainline|old)[\s|]+(?:after|with|patched|new)\b", re.I
+)
+_LOAD = (
+    r"(?:overheads?|costs?|latenc(?:y|ies)|(?:run)?time|cycles|instructions|insns|misses|branches|atomics?"
+    r"|regressions?)"
+)
+_YIELD = rf"(?:throughput|bandwidth|performance|\w+/s(?:ec)?|iops|[tqrp]ps|{_RATE})"
+_DOWN = r"(?:reduc|lower|cut|drop|decreas|halv|fell|falls?\b|(?:fewer|less)\b(?!\sthan))\w*"
+_AWAY = rf"(?:{_DOWN}|(?:sav|remov|avoid|fix|recover|disappear|gone\b)\w*)"
+_UP = r"(?:increas|rais|rises?\b|grows?\b|grew\b|add(?:s|ed|ing)?\b|more\b(?!\sthan)|higher\b|extra\b|additional)\w*"
+_ALIKE = r"[^.,;:]{0,40}?"  # what stands between the two, of one part of a sentence
+
+
+def _beside(way: str, of_what: str) -> re.Pattern[str]:
+    return re.compile(rf"\b{way}\b{_ALIKE}\b{of_what}\b|\b{of_what}\b{_ALIKE}\b{way}\b", re.I)
+
+
+_MOVES: tuple[tuple[Direction, re.Pattern[str]], ...] = (
+    (-1, re.compile(r"\bat\s(?:the|a)\scosts?\sof\b", re.I)),
+    (1, _beside(_AWAY, _LOAD)),
+    (-1, _beside(_UP, _LOAD)),
+    (1, _beside(_UP, _YIELD)),
+    (-1, _beside(_DOWN, _YIELD)),
+)
 _BETTER = re.compile(
     r"\b(?:fast|quick|cheap)er\b|\bbetter\b|\bimprov\w+|\bspeed-?ups?\b|\b(?:twice|times)\s+(?:as\s+)?fast\b", re.I
 )
-_WORSE = re.compile(r"\bslow(?:er|down|s)\w*|\bregress\w*|\bworse\b|\bdear(?:er)?\b|\boverhead\b|\bcosts?\b", re.I)
+_WORSE = re.compile(r"\bslow(?:er|down|s)\w*|\bregress\w*|\bworse\b|\bdear(?:er)?\b|\boverhead\sof\b|\bcosts\b", re.I)
+_STAYS = re.compile(  # of figures: no "no functional change"
+    r"\bno\s(?:(?:measur|notic|signific|observ)\w+\s(?:performance\s)?|performance\s|runtime\s)?"
+    r"(?:differences?|changes?|impact|overhead|regressions?|effects?|slowdowns?|costs?)\b"
+    r"|\b(?:with)?in\s(?:the\s)?noise\b|\bcosts\sthe\ssame\b|\bis\s(?:the\ssame|unchanged|not\saffected)\b",
+    re.I,
+)
 _DENIED = re.compile(r"\b(?:no|not|n't|without|neither|never|than before|noise|same|unchanged)\b", re.I)
 
 
 def of(line: str) -> Direction:
-    """Which way one line goes: ``4.2 us -> 3.1 us``, ``3 % faster``."""
+    """Which way one line goes: ``4.2 us -> 3.1 us``, ``3 % faster``; of several sentences, those that go any."""
+    parts = _SENTENCE.split(line)
+    return _one({_of_part(part) for part in parts} - {0})
+
+
+def _of_part(line: str) -> Direction:
+    """Which way a sentence goes, or a part of one that stands for itself."""
     if _DENIED.search(line):
         return 0
     if found := {side for match in _BOTH.finditer(line) if (side := _of_sides(*match.groups()))}:
         return _one(found)
     words: set[Direction] = set()
-    words |= {1} if _BETTER.search(line) else set()
-    words |= {-1} if _WORSE.search(line) else set()
+    for way, expression in (*_MOVES, (1, _BETTER), (-1, _WORSE)):
+        line, count = expression.subn("; ", line)  # "reduces the cost" has no cost left that is told
+        words |= {way} if count else set()
     return _one(words)
 
 
 def of_all(lines: Iterable[str]) -> Direction:
     """Which way all lines go that go any; not known where some go the other way.
 
-    Of a line before and the same after, ``Before: 12.4 seconds elapsed``, both tell it, with one figure each.
+    Of a line before and the same after, ``Before: 12.4 seconds elapsed``, both tell it, with one figure each; so do two
+    figures of a row below two such columns.
     """
     found: set[Direction] = set()
     before: dict[str, list[tuple[str, str, str]]] = {}
+    columns = False
     for line in lines:
         found |= {of(line)}
+        columns = columns or bool(_COLUMNS.search(line))
+        two = [one for one in _ONE.findall(line) if one[2]] if columns else []
+        found |= {_of_sides(*two[0], *two[1])} if len(two) == 2 else set()
         match = _SIDE.match(line)
         figures = [one for one in _ONE.findall(line[match.end() :]) if one[2]] if match else []
         if match and len(figures) == 1:
@@ -60,6 +104,12 @@ def of_all(lines: Iterable[str]) -> Direction:
                 found |= {_of_sides(*before[of_what].pop(0), *figures[0])}
                 before = {what: left for what, left in before.items() if left}
     return _one(found - {0})
+
+
+def alike(lines: Iterable[str]) -> bool:
+    """Whether a line says of what it measured that nothing changes, and none that something gets worse."""
+    told = tuple(lines)
+    return any(map(_STAYS.search, told)) and of_all(_STAYS.sub("", line) for line in told) != -1
 
 
 def _one(found: Set[Direction]) -> Direction:
@@ -82,5 +132,6 @@ def _of_sides(old: str, scale: str, unit: str, new: str, scale_after: str, unit_
 
 
 def _value(digits: str, scale: str, unit: str) -> float:
-    parts = _PARTS.get(unit[:1].lower(), 1.0) if _SECONDS.match(unit) else 1.0
+    match = _SECONDS.match(unit)
+    parts = _PARTS[(match[1] or match[2]).lower()] if match else 1.0
     return float(digits.replace(",", "")) * _SCALES[scale.lower()] * parts

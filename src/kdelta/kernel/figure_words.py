@@ -18,7 +18,7 @@ _GONE = r"(?:improv|reduc|drop|increas|decreas|ris|fall|fell|go|grow|shrink|went
 _SHRUNK = r"(?:sav|shrink|grow|reduc|small|larg)\w*"
 _TIMES = r"(?:as\s+)?(?:fast|quick|slow|few|less|more|many|much|long|high|low|better|cheap|speed|improve|throughput)"
 _OF_EACH = (
-    r"(?:[nuµm]s(?:ecs?)?|cycles|instructions|insns|(?:trans|ops?|req|io)\w*/s\w*"
+    r"(?:[nuµm]s(?:ecs?)?|(?:nano|micro|milli)seconds?|cycles|instructions|insns|[a-z]\w{0,15}/s(?:ecs?|econds?)?"
     r"|[KMG]i?[Bb](?:it|yte)?s?(?:/s\w*|ps)|[tqrp]ps|iops|ops)"
 )
 _EVENTS = r"(?:instructions|insns|cycles|atomics?|branches|misses|(?:alloc|oper)ations?)"
@@ -59,6 +59,10 @@ WAYS: tuple[tuple[str, str], ...] = (
     (
         "went up 3 times",
         r"\b(?:up|down|improv\w*|increas\w*|grew|rose|dropp?\w*)\s+(?:by\s+)?~?\d+(?:\.\d+)?\s?(?:x|times)\b",
+    ),
+    (
+        "1.2 million forks a second",
+        r"\b(?:\d[\d.]*(?:[kMG]|\s(?:thousand|million|billion))|\d{5,}|\d+(?:,\d{3})+)\s(?:[\w-]+\s){0,3}(?:per|a|each)\ssecond\b",
     ),
     ("12 fewer branches", rf"\d\s+(?:few|less|more|extra|additional)\w*\s+(?:\w+\s+)?{_EVENTS}\b"),
     ("4 KiB smaller", rf"\d\s?{_BYTES}\s+{_MORE}"),

@@ -19,7 +19,7 @@ _SIDE = re.compile(  # "Before:", "8 jobs, after the patchset:", "*** before, 10
     rf"(?:(?:[^:.]{{1,24}},\s)?(?:{_SIDES})\b[^:]{{0,40}}:|([*=#~-]{{2,}})\s*(?:{_SIDES})\b[^:]{{0,80}}[*=#~-]{{2,}})$",
     re.I,
 )
-_ONE = r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?![\w.])"
+_ONE = r"(?<![\w.])\d[\d,]*(?:\.\d+)?[kKMGT]?(?![\w.])"
 _SIDED = re.compile(  # "Before: 125.3", and the row of one kernel in a table whose columns are of something else
     rf"(?:\|\s*)?({_SIDES})\b(?:(?:[^:]{{0,40}}:|[^:|]{{0,40}}(?:\s\s|\t|\|))[^:]*{_ONE}|\s{_ONE}$)", re.I
 )

@@ -34,7 +34,6 @@ _LOCK = frozenset(
         "rwsem",
         "seqlock",
         "seqcount",
-        "rcu",
         "guard",
     }
 )
@@ -45,14 +44,21 @@ _SEMAPHORE = re.compile(r"(?:down|up)(?:_|$)")  # not wake_up, round_down
 _SHORT = re.compile(r"[a-z]{1,3}(?:get|put|grab|hold|drop)")  # iput, dget, mmgrab
 _NO_OBJECT = re.compile(  # what is got or put is a value
     r"_*(?:unsafe_)?(?:get|put)_(?:user(?!_ns|_pages)|cpu|unaligned|order|cycles|random|option|current)(?:_|$)"
-    r"|(?:\w+_)?get_(?:\w+_)?(?:size|count|len|length|order|flags|offset|index|idx|mask|type|mode|nr|bits|max|min|time|blocks)$"
+    r"|(?:\w+_)?get_(?:\w+_)?(?:size|count|len|length|order|flags|offset|index|idx|mask|type|mode|nr|bits|max|min|time|blocks|expires|remaining|limit|state|value|rate)$"
+    r"|(?:\w+_)?get_(?:nr|max|min|num|total)_"
     r"|ktime_get|nla_get_[subl]|seq_put_|(?:in|out)put$|(?:bud|tar|wid)get$"
 )
+_LATER = re.compile(r"_*(?:\w+_)?call_s?rcu(?:_|$)")  # what it calls frees, as a rule: Documentation/RCU/whatisRCU.rst
 _WAITS = re.compile(  # not jiffies, which is read, nor udelay(), which executes instructions
     r"\b(?:HZ|USER_HZ|[mufns]sleep(?:_\w+)?|\w*[a-z]_(?:to_)?jiffies(?:_\w+)?|\w+_JIFFIES|(?:\w+_)?delayed_work\w*"
     r"|mod_timer\w*|hrtimer_(?:start|forward|set_expires)\w*|\w*(?:timeout|TIMEOUT|timer_slack)\w*)\b"
 )
 
+
+_PREFETCHES = re.compile(  # include/linux/prefetch.h, net/core.h, and what mm/ and kernel/sched/ name after them
+    r"\b(?:(?:__builtin_|net_)?prefetchw?|prefetchw?_(?:range|page_address|freepointer|curr_exec_start|prev_lru_folio))"
+    r"(?=\s*\()"
+)
 
 _CHARGES = re.compile(r"\b(?:__GFP_ACCOUNT|GFP_KERNEL_ACCOUNT|SLAB_ACCOUNT)\b")
 
@@ -115,8 +121,17 @@ def waits(lines: Iterable[str], known: Iterable[str] = ()) -> tuple[str, ...]:
 
     In the order in which they come first.
     """
+    return _named(_WAITS, lines, known)
+
+
+def prefetches(lines: Iterable[str], known: Iterable[str] = ()) -> tuple[str, ...]:
+    """Names of what fetches a cache line ahead, on changed lines of a diff that ``known``, another one, has not."""
+    return _named(_PREFETCHES, lines, known)
+
+
+def _named(names: re.Pattern[str], lines: Iterable[str], known: Iterable[str]) -> tuple[str, ...]:
     has = frozenset(_changed(known))
-    found = (match[0] for line in _changed(lines) if line not in has for match in _WAITS.finditer(line))
+    found = (match[0] for line in _changed(lines) if line not in has for match in names.finditer(line))
     return tuple(dict.fromkeys(found))
 
 
@@ -152,9 +167,9 @@ def _makes(words: frozenset[str]) -> bool:
 
 def _is_lifetime(name: str, words: frozenset[str]) -> bool:
     short = any(_SHORT.fullmatch(word) for word in words)
-    return (bool(words & _LIFETIME) or short or _makes(words)) and not _NO_OBJECT.match(name)
+    named = bool(words & _LIFETIME) or short or _makes(words) or _LATER.match(name) is not None
+    return named and not _NO_OBJECT.match(name)
 
 
 def _is_lock(name: str, words: frozenset[str]) -> bool:
-    taken = bool(words & _LOCK) or _SEMAPHORE.match(name) is not None
-    return taken and (not _makes(words) or "rcu" in words)
+    return (bool(words & _LOCK) or _SEMAPHORE.match(name) is not None) and not _makes(words)

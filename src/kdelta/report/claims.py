@@ -25,9 +25,14 @@ def quoted(claims: Sequence[str], tallies: Sequence[Tally] = (), exact: bool = T
 
 
 def _against(claims: Iterable[str], tallies: Sequence[Tally], exact: bool) -> str:
-    """That figures which get better stand beside results that get worse alone; "" where it is not so."""
-    worse = any(tally.regressed for tally in tallies) and not any(tally.improved for tally in tallies)
-    if not worse or directions.of_all(claims) != 1:
+    """That figures which get better stand beside what gets worse alone, and those that stay beside any such; or ""."""
+    told = tuple(claims)
+    regressed = any(tally.regressed for tally in tallies)
+    better = directions.of_all(told) == 1
+    if not regressed or not (better or directions.alike(told)):
         return ""
+    if better and any(tally.improved for tally in tallies):
+        return ""
+    head = "These get better" if better else "These say that something stays as it was"
     times = " Counts are no times: --timed measures them." if exact else ""
-    return f"These get better; what was measured here does not: {'; '.join(map(in_cases, told_once(tallies)))}.{times}"
+    return f"{head}; what was measured here does not: {'; '.join(map(in_cases, told_once(tallies)))}.{times}"

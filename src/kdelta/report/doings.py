@@ -206,9 +206,9 @@ def cancels_out(w: of_results.CancelsOut) -> str:
 def puts_off(w: of_results.PutsOff) -> str:
     """That a gain may be a delay, or that what is done later costs more."""
     so = "part of the gain may be a delay" if w.gain else "it may cost more than the figure says"
+    how = f"more is handed over to {' and '.join(w.to)}" if w.to else "as many objects are made and fewer freed"
     return (
-        f"more is handed over to {' and '.join(w.to)} than on the baseline: what is done later may be in no count, so "
-        f"{so} (--timed of many operations tells)"
+        f"{how} than on the baseline: what is done later may be in no count, so {so} (--timed of many operations tells)"
     )
 
 

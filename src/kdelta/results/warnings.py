@@ -113,10 +113,13 @@ class BusyWaits(Warn, frozen=True):
 
 
 class PutsOff(Warn, frozen=True):
-    """More instructions hand work over ``to`` what does it later; ``gain``: in all they are fewer."""
+    """More instructions hand work over ``to`` what does it later; ``gain``: in all they are fewer.
+
+    ``to`` is () where that is not seen, but objects are made as before and fewer freed.
+    """
 
     code: ClassVar[str] = "puts-off"
-    to: tuple[str, ...]
+    to: tuple[str, ...] = ()
     gain: bool = True
 
 

@@ -12,6 +12,7 @@ from kdelta.verdict.correction import gate_holm
 from kdelta.verdict.judge import adjacent, judge
 from kdelta.verdict.pairing import CellData
 from kdelta.verdict.warnings import Dropped, LegacyMetric, MixedAccounts, TailOfFew, Withdrawn
+from kdelta.verdict.words import GRID_PAIRS
 
 _HOPELESS = (LegacyMetric, MixedAccounts, TailOfFew)  # on cells that no further boot gives a verdict
 
@@ -25,11 +26,11 @@ def open_cells(
     """The cells that need further blocks, in order; arguments as ``judge``'s.
 
     A case is decided when each of its primary cells has a verdict other than inconclusive, or can have none; of counts,
-    when besides no other cell differs so plainly that the number of cells alone withdrew it. With a
-    ``precision_percent`` it is decided when each interval's half-width is below that instead. Where regressions are to
-    close a gate, one that is not kept for that goes on too: facts of five seeds close none among more than 25 cells. A
-    case without data is open. Of times all kernels of an open case go on, because a block holds all of them; of counts
-    only those that an open cell compares.
+    when besides no other cell differs so plainly that the number of cells alone withdrew it, and none is the same for
+    want of seeds alone. With a ``precision_percent`` it is decided when each interval's half-width is below that
+    instead. Where regressions are to close a gate, one that is not kept for that goes on too: facts of five seeds close
+    none among more than 25 cells. A case without data is open. Of times all kernels of an open case go on, because a
+    block holds all of them; of counts only those that an open cell compares.
     """
     exact = experiment.mode == "exact"
     rows = (adjacent if exact and experiment.in_steps else judge)(experiment, data, floors, metrics)
@@ -77,4 +78,12 @@ def _decided(result: CellResult, experiment: Experiment) -> bool:
     if precision is not None:
         interval = result.interval_percent
         return interval is not None and (interval[1] - interval[0]) / 2.0 < precision
-    return result.verdict not in (None, "inconclusive")
+    return result.verdict not in (None, "inconclusive") and not (
+        experiment.mode == "exact" and _few(result, experiment)
+    )
+
+
+def _few(result: CellResult, experiment: Experiment) -> bool:
+    """Whether a change within delta was taken back for want of seeds, and a later look has them."""
+    few = any(isinstance(warning, Withdrawn) and warning.blocks is not None for warning in result.warnings)
+    return few and max(experiment.looks, default=0) >= GRID_PAIRS

@@ -13,9 +13,11 @@ from kdelta.cli._budget import Budget
 from kdelta.errors import HostError, UserError
 from kdelta.experiment import schedule, templates
 from kdelta.kernel.touches import Touched
-from kdelta.model import Annotations, Beside, BootResult, Case, Experiment
+from kdelta.model import Annotations, Beside, BootResult, Case, Experiment, RunResult, Series
 from kdelta.report import looked
 from unit.serve.serve_store import experiment
+
+COUNT = Series(metric="instructions", unit="instructions/op", better="lower", values=(1000.0,))
 
 
 def test_what_cannot_be_checked_beside_is_told_and_costs_no_report(
@@ -77,6 +79,26 @@ def test_a_check_for_which_no_time_is_left_is_told_with_how_to_go_on(
         _beside.resumed(session, made)
         (line,) = looked.above(session.store.experiment("first").annotations)
         assert line.startswith("Leaks: could not be checked: of ") and f"(kdelta report {made.id})" in line
+
+
+def test_cases_that_changed_are_checked_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pipes that a worker closed were not checked for leaks: eight that dup() spend more of theirs in close(2)."""
+    monkeypatch.setenv("KDELTA_STORE", f"sqlite:///{tmp_path / 'kdelta.sqlite'}")
+    cases = tuple(Case(workload="pipe", params={"writers": str(n)}) for n in range(1, 11))
+    with _session.opened(quiet=True) as session:
+        measured = experiment("first", ("6.12", "7.0"), cases=cases, blocks=5)
+        session.store.create(measured)
+        for plan in (plan for block in schedule.blocks(measured) for plan in block):
+            runs = tuple(
+                RunResult(
+                    case=at,
+                    state="ok",
+                    series=(structs.replace(COUNT, values=(1000.0 - 90.0 * plan.kernel * (at == 9),)),),
+                )
+                for at in range(len(cases))
+            )
+            session.store.save_boot("first", BootResult(plan=plan, state="ok", runs=runs))
+        assert _beside._first(session, measured)[0] == cases[9] and len(_beside._first(session, measured)) == 8
 
 
 def test_leaks_are_looked_for_by_cases_and_not_by_hundreds_of_runs_of_programs() -> None:

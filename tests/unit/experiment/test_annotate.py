@@ -213,7 +213,7 @@ def test_that_a_patch_changes_how_long_is_waited_is_told_where_counts_cannot_sho
 ) -> None:
     """A timer slack of 1 ns instead of 50 us was "as many instructions in all 11 cases", without a word of --timed."""
     slack = "+++ b/init/init_task.c\n-	.timer_slack_ns = 50000,\n+	.timer_slack_ns = 1,\n"
-    for name, text in {"a": "", "b": slack, "c": f"{slack}+	schedule_timeout(HZ);\n"}.items():
+    for name, text in {"a": "", "b": slack, "c": f"{slack}+	schedule_timeout(HZ);\n+	prefetch(p);\n"}.items():
         (tmp_path / name).write_text(text)
     monkeypatch.setattr(
         source, "remembered", lambda spec, _: Built(image_sha256="0" * 64, origin="", diff=str(tmp_path / spec.ref))
@@ -223,11 +223,16 @@ def test_that_a_patch_changes_how_long_is_waited_is_told_where_counts_cannot_sho
     made = replace(timed, id="exact", mode="exact", annotations=Annotations())
     store.create(made)
     found = annotate.note_code(store, made, Quiet()).annotations.notes
+    alike = tuple(replace(one, image_sha256="0" * 64) for one in made.kernels)  # what changed is not built
+    assert annotate._of_times(replace(made, kernels=alike)) == []
     after = "; how long a task waits is in no count, --timed measures it"
     names = "schedule_timeout, HZ" if in_steps else "timer_slack_ns, schedule_timeout, HZ"
     assert [note.text for note in found if note.code == "waits"] == [
         f"b: changed lines name times (timer_slack_ns){after}",
         f"c: changed lines name times ({names}){after}",
+    ]
+    assert [note.text for note in found if note.code == "prefetches"] == [
+        "c: changed lines fetch memory ahead (prefetch); what that saves is in no count, --timed measures it"
     ]
 
 

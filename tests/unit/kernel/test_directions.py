@@ -29,6 +29,21 @@ from kdelta.kernel import directions
         ("5 s -> 4 MB/s", 0),
         ("hackbench: 3.412 s -> 3.409 s, in the noise", 0),
         ("no overhead: 1 % slower", 0),
+        ("This reduces the cost of close() by about 120 cycles.", 1),
+        ("FUTEX_WAKE takes 31% fewer instructions", 1),
+        ("1.7% more NOPs/sec in t/nop", 1),
+        ("the number of instructions increases by 3 %", -1),
+        ("throughput drops by 3 %", -1),
+        ("it saves 12 kB at the cost of 3 % of the time", -1),
+        ("adds less than 1 % of overhead", -1),
+        ("an overhead of 3 %", -1),
+        ("The ~7% regression of page_fault1 disappears.", 1),
+        ("System Call Overhead 1234.5 1301.2 (+5.4%)", 0),  # a name of UnixBench's
+        ("dd | dd gets 18% faster; creating a pipe costs the same.", 1),
+        ("It is not slower. Reads take 3 % less time.", 1),
+        ("3 % faster. Writes are 2 % slower.", 0),
+        ("from 71ns down to 65ns per call", 1),
+        ("900 microseconds -> 1.1 milliseconds", -1),
     ],
 )
 def test_which_way_a_figure_goes(line: str, way: int) -> None:
@@ -57,6 +72,10 @@ def test_several_figures_go_one_way_or_none() -> None:
         (["Before: 12.3s and 4 s", "After: 10.1s and 3 s"], 0),  # of two nobody knows which
         (["After: 3 s", "Before: 4 s"], 0),
         (["Before: 12 tasks", "After: 14 tasks"], 0),
+        (["before: 9.1M calls/s", "after: 412M calls/s"], 1),
+        (["before after", "close 1812 ns 241 ns (-86.7%)"], 1),
+        (["tasks before after", "1 612 ns 615 ns", "2 812 ns 715 ns"], 0),
+        (["after before", "close 1812 ns 241 ns"], 0),
     ],
 )
 def test_lines_before_and_after_tell_it_together(lines: list[str], way: int) -> None:

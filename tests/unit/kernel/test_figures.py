@@ -20,6 +20,9 @@ def test_each_way_takes_its_example_and_no_other_does(example: str) -> None:
 @pytest.mark.parametrize(
     "line",
     [
+        "uname(2) of 64 threads: 9.1M calls/s",
+        "lat_pipe: 4.21 microseconds -> 3.98 microseconds",
+        "We see 1.5 million more allocations a second.",
         "an improvement of 5 percent",
         "1.5 times as fast",
         "a 2.5x speedup",
@@ -302,3 +305,7 @@ def test_a_state_that_becomes_another_is_no_figure() -> None:
 )
 def test_a_table_whose_columns_are_parted_by_commas_is_a_table(text: str, found: list[str]) -> None:
     assert list(figures.told(f"Results:\n\n{text}\n")) == found
+
+
+def test_sides_may_be_in_thousands_and_millions() -> None:
+    assert list(figures.told("socket1:\n\n  before: 9.1M\n  after:  412k\n")) == ["before: 9.1M", "after: 412k"]

@@ -211,7 +211,7 @@ def test_commits_are_found_by_what_they_change(tmp_path: Path) -> None:
         ("+\tfoo = kzalloc(sizeof(*foo), GFP_KERNEL);", ("kzalloc",), ()),
         ("-\tkref_put(&foo->ref, foo_release);", ("kref_put",), ()),
         ("+\tspin_lock_irqsave(&foo->lock, flags);", (), ("spin_lock_irqsave",)),
-        ("+\tkfree_rcu(foo, rcu);", ("kfree_rcu",), ("kfree_rcu",)),
+        ("+\tkfree_rcu(foo, rcu);", ("kfree_rcu",), ()),
         ("+\tfl = locks_alloc_lock();", ("locks_alloc_lock",), ()),
         ("+\tguard(mutex)(&foo->mutex);", (), ("guard",)),
         ("+\t * call kfree() at the end", (), ()),

@@ -35,3 +35,28 @@ def test_a_claim_that_the_result_contradicts_is_named(
 
 def test_where_nothing_was_measured_figures_are_quoted_alone() -> None:
     assert OTHER not in quoted(BETTER)
+
+
+@pytest.mark.parametrize(
+    ("claim", "said"),
+    [
+        ("There is no measurable difference in hackbench (12.41 s before, 12.40 s after).", True),
+        ("Overhead is within the noise (<0.1%).", True),
+        ("1 CPU: no change, 3.41 s", True),
+        ("No functional change.", False),
+        ("hackbench: 3 % slower, close(2) costs the same", False),
+        ("open: 12 us", False),
+    ],
+)
+def test_a_claim_that_nothing_changes_is_held_against_what_does(claim: str, said: bool) -> None:
+    cells = [cell("case", "instructions", verdict="regressed")]
+    text = " ".join(quoted((claim,), tallied(cells, exact=True)).split())
+    assert ("These say that something stays as it was; what was measured here does not: " in text) is said
+    same = quoted((claim,), tallied([cell("case", "instructions", verdict="same")], exact=True))
+    assert "stays" not in same
+
+
+def test_a_claim_that_nothing_changes_is_none_of_some_cases() -> None:
+    """A pipe that keeps no pages was "no measurable difference": a byte took half as much again, many took less."""
+    cells = [cell(name, "instructions", verdict=name) for name in ("regressed", "improved")]
+    assert "something stays as it was" in quoted(("no measurable difference",), tallied(cells, exact=True))

@@ -53,6 +53,31 @@ def test_a_gain_that_hands_work_over_is_told_so(
     assert [one.to for one in told.warnings if isinstance(one, PutsOff)] == ([wanted] if wanted else [])
 
 
+def slabs(*each: tuple[int, int]) -> list[Profile]:
+    """Seeds by what they spend to make objects and to free them."""
+    return [replace(counts.profile(BUSY | {"__kmalloc": made, "kfree": freed}), ops=1) for made, freed in each]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "wanted"),
+    [
+        (slabs((340, 446), (341, 446)), slabs((341, 1), (345, 0)), [()]),  # a worker frees a list of pipes
+        (slabs((340, 446), (341, 446)), slabs((170, 223), (171, 223)), []),  # half of the objects are not made
+        (slabs((340, 446), (341, 446)), slabs((340, 300), (340, 300)), []),  # to free them takes less
+        (slabs((340, 446), (340, 0)), slabs((340, 0), (340, 0)), []),  # a chance of the seed
+        (slabs((0, 446)), slabs((0, 1)), []),  # what others made
+        (slabs((340, 446)), [*slabs((340, 1)), *seeds(90)], []),
+    ],
+)
+def test_objects_that_are_made_and_not_freed_are_freed_later(
+    before: list[Profile], after: list[Profile], wanted: list[tuple[str, ...]]
+) -> None:
+    """The work that frees a list is queued once for dozens of items, which is next to nothing an operation."""
+    told = putting_off.told(ROW, before, after)
+    assert [one.to for one in told.warnings if isinstance(one, PutsOff)] == wanted
+    assert "as many objects are made and fewer freed than on the baseline" in sentence(PutsOff())
+
+
 def test_what_is_undecided_or_no_count_of_instructions_says_nothing() -> None:
     for row in (replace(ROW, metric="locked"), replace(ROW, verdict="inconclusive")):
         assert putting_off.told(row, seeds(0), seeds(60)) == row

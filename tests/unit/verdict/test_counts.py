@@ -206,6 +206,23 @@ def test_a_plain_change_beside_instructions_gets_the_seeds_that_tell_it_from_cha
     assert told.verdict == "regressed"
 
 
+def test_a_change_within_delta_gets_the_seeds_that_a_grid_needs() -> None:
+    """connect() was +0.90 % [+0.90, +0.90] and the same: eight seeds tell nothing in a grid."""
+    before = [12166.0 + 11 * (n * 7 % 9) for n in range(12)]  # varies by 0.7 % with the seed, alike on both kernels
+
+    def data(seeds: int) -> list[CellData]:
+        varying = [cell(before[:seeds], 0, COUNT), cell([x + 109 for x in before[:seeds]], 1, COUNT)]
+        return varying + [cell([515] * seeds, kernel, COUNT, case) for case in range(1, 12) for kernel in (0, 1)]
+
+    plan, floors = experiment(mode="exact", cases=12, looks=(5, 8, 12, 16, 20)), {"pipe0": 0.5}
+    first = judge(plan, data(8), floors, {"pipe": (COUNT,)})[0]
+    assert first.verdict == "same" and "multiplicity" in codes(first)
+    assert {one.case for one in open_cells(plan, data(8), floors, {"pipe": (COUNT,)})} == {0}
+    assert judge(plan, data(12), floors, {"pipe": (COUNT,)})[0].verdict == "regressed"
+    assert not open_cells(plan, data(12), floors, {"pipe": (COUNT,)})
+    assert not open_cells(replace(plan, looks=(5, 8)), data(8), floors, {"pipe": (COUNT,)}), "no further seeds"
+
+
 @pytest.mark.parametrize(
     ("a", "b", "again"), [({}, {2: "lost"}, 1), ({1: "hung"}, {2: "lost"}, 1), ({2: "lost"}, {2: "panicked"}, 0)]
 )
