@@ -23,6 +23,7 @@ from kdelta.results import (
     layout,
     placed,
     putting_off,
+    rearmed,
     waiting,
 )  # fmt: skip
 from kdelta.results.warnings import Carried, NoNames
@@ -219,7 +220,8 @@ class Explainer:
             return found
         sides = self.sides(row)
         found = cancelling.told(idling.told(found, *sides), *sides)
-        return putting_off.told(busy.told(found, *sides), *sides)
+        found = rearmed.told(busy.told(found, *sides), *sides)
+        return putting_off.told(found, *sides)
 
 
 def _most_of(deltas: Mapping[str, float]) -> str:

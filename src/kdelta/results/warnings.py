@@ -123,6 +123,14 @@ class PutsOff(Warn, frozen=True):
     gain: bool = True
 
 
+class Rearms(Warn, frozen=True):
+    """Timers are started ``times`` as often; ``left_percent``: what the change is without the functions that do."""
+
+    code: ClassVar[str] = "rearms"
+    times: float
+    left_percent: float
+
+
 class Layout(Warn, frozen=True):
     """Lines of code, per operation, that functions ``moved`` which run what they ran; ``others`` are the rest."""
 
