@@ -37,6 +37,12 @@ _UP = r"(?:increas|rais|rises?\b|grows?\b|grew\b|add(?:s|ed|ing)?\b|more\b(?!\st
 _ALIKE = r"[^.,;:]{0,40}?"  # what stands between the two, of one part of a sentence
 
 
+# What stands before two figures without a unit, and a unit that goes the same way: "IOPS: 800K -> 900K"
+_LABELS = tuple(
+    (re.compile(rf"\b{kind}\b[^\d.;,]{{0,20}}$", re.I), unit) for kind, unit in ((_YIELD, "ops"), (_LOAD, "cycles"))
+)
+
+
 def _beside(way: str, of_what: str) -> re.Pattern[str]:
     return re.compile(rf"\b{way}\b{_ALIKE}\b{of_what}\b|\b{of_what}\b{_ALIKE}\b{way}\b", re.I)
 
@@ -71,7 +77,7 @@ def _of_part(line: str) -> Direction:
     """Which way a sentence goes, or a part of one that stands for itself."""
     if _DENIED.search(line):
         return 0
-    if found := {side for match in _BOTH.finditer(line) if (side := _of_sides(*match.groups()))}:
+    if found := {side for match in _BOTH.finditer(line) if (side := _of_both(match))}:
         return _one(found)
     words: set[Direction] = set()
     for way, expression in (*_MOVES, (1, _BETTER), (-1, _WORSE)):
@@ -114,6 +120,17 @@ def alike(lines: Iterable[str]) -> bool:
 
 def _one(found: Set[Direction]) -> Direction:
     return next(iter(found)) if len(found) == 1 else 0
+
+
+def _of_both(match: re.Match[str]) -> Direction:
+    """Of ``4.2 us -> 3.1 us``, or of two figures without a unit by what stands before them."""
+    old, scale, unit, new, scale_after, unit_after = match.groups(default="")
+    if not unit and not unit_after:
+        before = match.string[: match.start()]
+        if " to " in match[0].lower() and not before.lower().endswith("from "):  # "of 8 to 12 threads"
+            return 0
+        unit_after = next((alike for label, alike in _LABELS if label.search(before)), "")
+    return _of_sides(old, scale, unit, new, scale_after, unit_after)
 
 
 def _of_sides(old: str, scale: str, unit: str, new: str, scale_after: str, unit_after: str) -> Direction:
