@@ -100,7 +100,7 @@ def sentence(diff: CodeDiff, limit: int = 4) -> str:
     total = diff.total_after - diff.total_before
     shown = ", ".join(f"{one.name} {one.delta:+d}" for one in diff.functions[:limit])
     more = f" and {len(diff.functions) - limit} more" if len(diff.functions) > limit else ""
-    text = f"machine code of {_counted(diff)} differs, {total:+d} bytes"
+    text = f"machine code of {_counted(diff)} differs, {total:+d} byte{'' if abs(total) == 1 else 's'}"
     text += f": {shown}{more}" if shown else ""
     introduced = [f"{one.note.split(' introduced')[0]} in {one.name}" for one in diff.functions if _has_rep(one)]
     if introduced:
