@@ -82,7 +82,10 @@ def _given(name: str, value: object) -> str:
 def _for_others(result: ExperimentResult, line: str) -> ExperimentResult:
     """``result`` without the directories of this machine in the names of kernels."""
     kernels = tuple(replace(kernel, spec=_public(kernel.spec)) for kernel in result.experiment.kernels)
-    return replace(result, experiment=replace(result.experiment, kernels=kernels, command=line))
+    notes = result.experiment.annotations
+    if notes.looked is not None:
+        notes = replace(notes, looked=replace(notes.looked, config=_public(notes.looked.config)))
+    return replace(result, experiment=replace(result.experiment, kernels=kernels, command=line, annotations=notes))
 
 
 def _public(text: str) -> str:

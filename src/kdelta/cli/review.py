@@ -78,7 +78,10 @@ def _on_disk(ctx: click.Context, _param: click.Parameter, value: str) -> str:
 @click.option("--tree", required=True, metavar="TREE", help="What the series applies to: a source tree or repository [@REF], or debian:VERSION.")  # fmt: skip
 @click.option("--time-budget", default="10m", show_default=True, metavar="TIME", help="What all that follows the builds may take, as in 20m: cases are chosen to fit, and it ends there; the same command goes on.")  # fmt: skip
 @click.option(
-    "--config", default="", metavar="FILE|OPTION=y", help="Build with this fragment, whole .config, or options."
+    "--config",
+    default="",
+    metavar="FILE|OPTION=y",
+    help="Build with this fragment, whole .config, options, or both: 'my.config FOO=y'.",
 )
 @click.option("--each", is_flag=True, help="Measure the series patch by patch: which one made the difference.")
 @click.option("--smp", type=click.IntRange(1, 64), default=1, show_default=True, help="CPUs of a guest: on several, what moves between them is counted too.")  # fmt: skip

@@ -53,7 +53,10 @@ _SHOWN = {"start": "watched from here", "done": "reviewed", "running": "being re
 @click.option("--budget", metavar="TIME", help="What all reviews of a day (UTC) may take, as in 6h.")
 @click.option("--time-budget", default="10m", show_default=True, metavar="TIME", help="What the chosen cases of one review may take.")  # fmt: skip
 @click.option(
-    "--config", default="", metavar="FILE|OPTION=y", help="Build with this fragment, whole .config, or options."
+    "--config",
+    default="",
+    metavar="FILE|OPTION=y",
+    help="Build with this fragment, whole .config, options, or both: 'my.config FOO=y'.",
 )
 @click.option("--every", default="5m", show_default=True, metavar="TIME", help="How often the source is looked at.")
 @click.option("--once", is_flag=True, help="Review what is there, then end.")

@@ -105,6 +105,7 @@ def choose(
         rare_options=needs.settings(asked.workloads[case.workload].needs_of(case) for case in rare.values()),
         defaults=missed.defaults,
         parameters=missed.parameters if found.changes else (),
+        config=specs[-1].config if specs else "",
         cpus=asked.machine.smp if all(map(_may_have_several, kernels)) else 0,
     )
     if not found.changes:

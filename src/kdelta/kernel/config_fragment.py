@@ -23,6 +23,9 @@ _LINE = re.compile(r'^CONFIG_([A-Za-z0-9_]+)=("(?:[^"\\]|\\.)*"|[A-Za-z0-9_.+-]+
 _VALUE = re.compile(r'[ynm]|-?[0-9]+|0[xX][0-9a-fA-F]+|".*"|')
 _UNSET = re.compile(r"^# CONFIG_([A-Za-z0-9_]+) is not set\s*$")
 _WORDS = re.compile(r"^(?:CONFIG_)?[A-Z0-9_]+=[A-Za-z0-9_-]+(?:\s+(?:CONFIG_)?[A-Z0-9_]+=[A-Za-z0-9_-]+)*$")
+_BEHIND = re.compile(
+    r"^(.*?\S)\s+((?:CONFIG_)?[A-Z0-9_]+=[A-Za-z0-9_-]+(?:\s+(?:CONFIG_)?[A-Z0-9_]+=[A-Za-z0-9_-]+)*)$"
+)
 _LIKE_OPTION = re.compile(r"^[A-Za-z0-9_]+(?:=\w*)?$")  # of one that is no file
 _LIKE_OPTIONS = re.compile(r"^(?:CONFIG_)?[A-Z0-9_]+\s*=|^#\s*CONFIG_")
 _LIMIT_BYTES = 4 << 20
@@ -137,15 +140,40 @@ def _as_option(word: str) -> str:
     return f"{name.upper().removeprefix('CONFIG_')}={value or 'y'}"
 
 
+def _written(config: str) -> dict[str, str]:
+    """The options that are written out: ``FOO=y BAR=n``."""
+    return parse("".join(f"CONFIG_{word.removeprefix('CONFIG_')}\n" for word in config.split()), config)
+
+
 def _read(config: str) -> tuple[str, dict[str, str]]:
-    """The text and the options of a user's fragment or .config, or of options written out (``FOO=y BAR=n``).
+    """The text of a user's fragment or .config, "" without, and the options named: all of a fragment's.
+
+    Options may be written out (``FOO=y BAR=n``), also behind the file over which they go (``my.config FOO=y``).
 
     Raises:
         UserError: no such file, or not a config.
     """
     if _WORDS.match(config):
-        text = "".join(f"CONFIG_{word.removeprefix('CONFIG_')}\n" for word in config.split())
-        return text, parse(text, config)
+        return "", _written(config)
+    if (behind := _BEHIND.match(config)) and not _is_there(config):
+        text, options = _file(behind[1])
+        return text, options | _written(behind[2])
+    return _file(config)
+
+
+def _is_there(config: str) -> bool:
+    try:
+        return expanded(config).exists()
+    except (OSError, ValueError):
+        return False
+
+
+def _file(config: str) -> tuple[str, dict[str, str]]:
+    """Of a whole .config no option is named by the user.
+
+    Raises:
+        UserError: no such file, or not a config.
+    """
     path = expanded(config)
     try:
         if path.exists() and not path.is_file():
@@ -160,7 +188,8 @@ def _read(config: str) -> tuple[str, dict[str, str]]:
         raise UserError(
             f"config {config}: cannot be read ({getattr(error, 'strerror', None) or error}){hint}"
         ) from None
-    return text, parse(text, config)
+    options = parse(text, config)
+    return text, {} if is_whole(text) else options
 
 
 def check(config: str) -> None:
@@ -177,12 +206,11 @@ def asked(config: str) -> frozenset[str]:
     Raises:
         UserError: no such file, or not a config.
     """
-    text, options = _read(config) if config else ("", {})
-    return frozenset() if is_whole(text) else frozenset(options)
+    return frozenset(_read(config)[1] if config else ())
 
 
 def request(config: str, version: tuple[int, int], arch: Arch) -> Request:
-    """What to ask for: ``config`` is a fragment's or .config's path, options written out, or "".
+    """What to ask for: ``config`` is a fragment's or .config's path, options written out, both, or "".
 
     Raises:
         UserError: no such file, or not a config.
@@ -191,7 +219,7 @@ def request(config: str, version: tuple[int, int], arch: Arch) -> Request:
     text, user = _read(config) if config else ("", {})
     if is_whole(text):
         own = parse((folder / "whole.config").read_text(), "whole.config")
-        return Request(options=own, base=text, title=Path(config).name)
+        return Request(options=own | user, base=text, title=Path(config).name, named=tuple(user))
     options = parse((folder / "guest.config").read_text(), "guest.config")
     options |= parse((folder / f"guest-{arch}.config").read_text(), f"guest-{arch}.config")
     options = adjusted(options | user, (folder / "versions.toml").read_text(), version, arch, force=frozenset(user))

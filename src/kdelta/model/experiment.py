@@ -114,6 +114,7 @@ class Looked(Struct, frozen=True, kw_only=True):
     elsewhere: tuple[str, ...] = ()  # these functions and variables among other things than before
     users: tuple[str, ...] = ()  # cases that may use what a changed function made in their set-up
     near: tuple[str, ...] = ()  # measured beside ``controls``, as they spend most in functions of the files touched
+    config: str = ""  # with which the user has the patched kernel built: a file, options, or both
     cpus: int = 0  # of a guest, where several could be counted; what cases execute is looked up on one
 
 

@@ -167,11 +167,10 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
     if looked.boot_patched and looked.differ and not looked.whole:
         lines.append(f"{PATCHED}.")
     if looked.off:
-        lines.append(
-            f"NOT LOOKED AT, off in this config: {_names(looked.off)}; measured by {rarely.with_options(looked.off)}."
-        )
+        how = rarely.with_options(looked.off, looked.config)
+        lines.append(f"NOT LOOKED AT, off in this config: {_names(looked.off)}; measured by {how}.")
     if looked.defaults:
-        given = json.dumps(" ".join(looked.defaults[:_SHOWN]))
+        given = json.dumps(" ".join([*filter(None, [looked.config]), *looked.defaults[:_SHOWN]]))
         how = f"measured with ,config={given} behind the patched kernel of kdelta compare"
         lines.append(
             f"NOT LOOKED AT, another default, which this config does not take: {_names(looked.defaults)}; {how}."
@@ -181,7 +180,7 @@ def sentences(looked: Looked | None) -> tuple[str, ...]:
         how = f"measured with ,cmdline={json.dumps(told)} behind both kernels of kdelta compare"
         lines.append(f"NOT LOOKED AT, boot parameters that are not given: {_names(looked.parameters)}; {how}.")
     if looked.not_built:
-        how = f"; built by {rarely.with_options(looked.builds)}" if looked.builds else ""
+        how = f"; built by {rarely.with_options(looked.builds, looked.config)}" if looked.builds else ""
         lines.append(f"NOT LOOKED AT, not built with this config: {_names(looked.not_built)}{how}.")
     if looked.unreached:
         those = _folded(looked, [_unreached(one) for one in looked.unreached])

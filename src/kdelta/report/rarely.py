@@ -14,9 +14,9 @@ _SHOWN = 12  # options
 _FUNCTIONS = 3  # the JSON result has all
 
 
-def with_options(options: Sequence[str]) -> str:
-    """The command that sets ``options``."""
-    values = " ".join(one if "=" in one else f"{one}=y" for one in options[:_SHOWN])
+def with_options(options: Sequence[str], given: str) -> str:
+    """The command that sets ``options`` over the ``given`` config ("" without)."""
+    values = " ".join([*filter(None, [given]), *(one if "=" in one else f"{one}=y" for one in options[:_SHOWN])])
     return f"the same kdelta review with {shlex.join(['--config', values])}"
 
 
@@ -29,9 +29,8 @@ def sentence(looked: Looked) -> str:
         return ""
     shown = ", ".join(f"{name} in {case}" for name, case in pairs[:_FUNCTIONS])
     more = f" and {len(pairs) - _FUNCTIONS} more" if len(pairs) > _FUNCTIONS else ""
-    return (
-        f"Cases that need other options execute it, or more of it: {shown}{more}; {with_options(looked.rare_options)}."
-    )
+    how = with_options(looked.rare_options, looked.config)
+    return f"Cases that need other options execute it, or more of it: {shown}{more}; {how}."
 
 
 def lined(looked: Looked) -> str:

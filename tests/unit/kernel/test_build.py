@@ -104,6 +104,26 @@ def test_a_whole_config_is_taken_as_it_is(tmp_path: Path) -> None:
     assert "MODULES" not in request.options
 
 
+@pytest.mark.parametrize(("of", "whole"), [("# Automatically generated file; DO NOT EDIT.\n", True), ("", False)])
+def test_options_behind_a_file_go_over_it(tmp_path: Path, of: str, whole: bool) -> None:
+    """A review of a tree with a whole .config said --config SMP=y, which builds kdelta's small guest in its stead."""
+    path = tmp_path / "my own.config"
+    path.write_text(f"{of}CONFIG_MODULES=y\nCONFIG_SMP=n\n")
+    request = config_fragment.request(f"{path} SMP=y CONFIG_NEW=y", (6, 12), "x86_64")
+    assert ("CONFIG_SMP=n" in request.base, "MODULES" in request.options) == (whole, not whole)
+    assert (request.options["SMP"], request.options["NEW"]) == ("y", "y")
+    assert {"SMP", "NEW"} <= config_fragment.asked(f"{path} SMP=y CONFIG_NEW=y") == frozenset(request.named)
+    assert (
+        "CONFIG_LOST: requested y"
+        in config_fragment.unmet(config_fragment.request(f"{path} LOST=y", (6, 12), "x86_64"), "")[0]
+    )
+    odd = tmp_path / "my own.config SMP=y"  # a name as it may be
+    odd.write_text("CONFIG_KSM=y\n")
+    assert config_fragment.request(str(odd), (6, 12), "x86_64").named == ("KSM",)
+    with pytest.raises(UserError, match=r"config nowhere\.config: cannot be read"):
+        config_fragment.check("nowhere.config SMP=y")
+
+
 @pytest.mark.parametrize("text", ["CONFIG_A = y\n", "A=y\n", "rm -rf /\n", 'CONFIG_A="open\n'])
 def test_a_line_that_is_no_option_is_refused_with_its_number(tmp_path: Path, text: str) -> None:
     (tmp_path / "my.config").write_text("# fine\n" + text)

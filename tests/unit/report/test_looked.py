@@ -56,6 +56,17 @@ def test_all_options_that_are_named_as_off_are_in_the_line_that_turns_them_on() 
     assert told.endswith("measured by the same kdelta review with --config 'A=y B=y C=y D=y E=y'.")
 
 
+def test_options_that_are_to_be_turned_on_go_over_the_config_that_was_given() -> None:
+    """A review with a whole .config was told to be repeated with --config FOO=y, which takes another config."""
+    looked = Looked(
+        functions=9, differ=1, candidates=5, off=("A",), not_built=("a.c",), builds=("B=m",), defaults=("C=y",),
+        rare={"f": "files:on=ext4"}, rare_options=("D",), untouched=("f",), config="my own/.config X=n",
+    )  # fmt: skip
+    told = "\n".join(looked_at.sentences(looked))
+    assert all(f"--config 'my own/.config X=n {one}'" in told for one in ("A=y", "B=m", "D=y"))
+    assert ',config="my own/.config X=n C=y" behind' in told
+
+
 def test_what_would_make_cases_run_is_said_beside_how_many_do_not() -> None:
     """A kernel without CONFIG_INET had 12 cases that "do not run here", and no word why."""
     why = {
