@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from kdelta.attribution import code, images, stripped
 from kdelta.attribution.disassembly import Image
 from kdelta.errors import KdeltaError
-from kdelta.experiment import differing, lacking, selftests, templates
+from kdelta.experiment import differing, lacking, selftests, templates, unlooked
 from kdelta.experiment.known import watched
 from kdelta.kernel import banner, changed, config_fragment, guards, kconfig, sharing, source, touches
 from kdelta.kernel.products import Built
@@ -84,7 +84,9 @@ def note_code(store: Store, experiment: Experiment, progress: Progress) -> Exper
     except (KdeltaError, OSError) as error:  # two architectures, a stripped image: the comparison itself goes on
         lines.append(f"machine code was not compared: {error}")
     notes = (*(Remark("machine-code", line) for line in lines), *_of_figures(experiment), *lacking.of(experiment))
-    notes = (*notes, *_of_builds(experiment), *_of_times(experiment), *_of_sharing(experiment))
+    builds = _of_builds(experiment)
+    unseen = unlooked.remarks(experiment, [note.text for note in builds])
+    notes = (*notes, *builds, *unseen, *_of_times(experiment), *_of_sharing(experiment))
     return store.annotate(experiment.id, lambda known: replace(known, notes=(*known.notes, *notes)))
 
 
