@@ -217,7 +217,8 @@ def _print_experiments(store: Store, rows: list[ExperimentRow]) -> None:
     narrow = width < WIDTH
     say(_parted(("experiment", "when", "kind", "mode", "boots", "state"), narrow))
     for row in rows:
-        boots = str(row.boots_done) if row.status == "complete" else f"{row.boots_done}/{row.boots_planned}"
+        whole = row.status == "complete" or row.kind == "bisect"  # it plans commit by commit
+        boots = str(row.boots_done) if whole else f"{row.boots_done}/{row.boots_planned}"
         when = plain(row.created_at[:16].replace("T", " "), 16)
         say(_parted((row.id, when, plain(row.kind, 9), row.mode, boots, row.status), narrow))
         tags = f"  [{' '.join(row.tags)}]" if row.tags else ""

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from kdelta.cli import _beside, _calls, _fleet, _foreign, _output, _passes, _reports, _session, common
+from kdelta.cli import _beside, _calls, _fleet, _foreign, _given, _output, _passes, _reports, _session, common
 from kdelta.errors import UserError
 
 EPILOG = """\b
@@ -21,7 +21,7 @@ Examples:
 An experiment of "kdelta import" is not resumed as it is: its QEMU, images, directories and trees were chosen by who exported it.
 --kernel names your own kernels of the same images, and your QEMU is used; --trust takes all of it as it is.
 
-Finished boots are never repeated: each was stored before the next one started. --decide starts a new experiment of the
+Finished boots are never repeated: each was stored before the next one started. A bisection is searched on. --decide starts a new experiment of the
 cases that the finished EXPERIMENT left inconclusive, with as many boots as its report says are needed. The old boots are
 not reused: their alpha is spent.
 """
@@ -60,10 +60,11 @@ def command(
     hosts = _fleet.FleetArgs(fleet=fleet, detach=detach)
     hosts.refuse(budget=budget_s is not None, others={"--decide": decide})
     with _session.opened(args.quiet, stored=True) as session:
+        stored = session.store.experiment(experiment)
+        if stored.kind == "bisect":
+            return _searched_on(stored.id)
         with session.progress() as progress:
-            found = _foreign.vouched(session.store, session.store.experiment(experiment), kernels, trust, progress)
-        if found.kind == "bisect":
-            raise UserError(f"experiment {found.id} is a bisection: kdelta bisect --resume {found.id}")
+            found = _foreign.vouched(session.store, stored, kernels, trust, progress)
         if decide and not follow_up.can_follow(found):
             raise UserError(f"--decide: experiment {found.id} is a {found.kind}; only comparisons are decided")
         with session.progress() as progress:
@@ -79,3 +80,17 @@ def command(
                 found = follow_up.begin(session.store, found, progress, _session.now)
                 _fleet.run(session, found, hosts, progress, budget_s)
         return _reports.conclude(session.store, found, args)
+
+
+def _searched_on(name: str) -> int:
+    """Go on with a bisection as its own command does, of whose options it takes those that this one has, too."""
+    from kdelta.cli import bisect
+
+    written = _given.given()
+    of_both = {one.name for one in bisect.command.params}
+    _given.refuse([one for one in written if one not in of_both], f"does nothing here: {name} is a bisection")
+    words = ["--resume", name, *(_given.name(written[one]) for one in written)]
+    with bisect.command.make_context("kdelta bisect", words) as context:
+        return bisect.run(
+            None, None, bisect.Args(**{k: v for k, v in context.params.items() if k not in ("good", "bad")})
+        )

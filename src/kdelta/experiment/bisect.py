@@ -90,6 +90,7 @@ def bisect(
             end = "GOOD" if error.commit == 0 else "BAD"
             raise UserError(f"{end} ({lab.line[error.commit][:12]}) cannot be measured: {error.why}") from None
         if isinstance(step, Same):
+            lab.note(done=True)
             return replace(_answer(lab), same_why=step.why, same_open=step.open)
         confirmation = _confirm(lab, step, now, blocks, looks)
         spent = len(lab.readings()) >= lab.plan.max_boots
@@ -97,6 +98,7 @@ def bisect(
         if spent or only or not _refutes(lab, confirmation):
             break
         lab.refute(step.last)
+    lab.note(done=True)
     return replace(
         _answer(lab),
         suspects=tuple(commits.described(lab.plan, lab.line[i]) for i in range(step.first, step.last + 1)),

@@ -31,6 +31,7 @@ from kdelta.model import (
     Mode,
     plans,
 )
+from kdelta.model.experiment import Search
 from kdelta.paths import expanded
 from kdelta.results import definitions
 from kdelta.spec import collectors
@@ -284,7 +285,8 @@ def check(
 
 def bisect(asked: Asked, mode: Mode, plan: plans.Bisect) -> Experiment:
     """No kernels yet, and timed no schedule either: each boot decides the next."""
-    return asked.template(mode, (), 0 if mode == "timed" else asked.effort.seeds, plan)
+    plain = asked.template(mode, (), 0 if mode == "timed" else asked.effort.seeds, plan)
+    return msgspec.structs.replace(plain, annotations=Annotations(search=Search(done=False)))
 
 
 def confirming(searched: Experiment, kernels: tuple[Kernel, Kernel], blocks: int, looks: tuple[int, ...]) -> Experiment:

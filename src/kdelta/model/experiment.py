@@ -49,6 +49,7 @@ class Search(Struct, frozen=True, kw_only=True):
     skipped: dict[str, str] = field(default_factory=dict)  # commit -> why it cannot be built
     refuted: tuple[Refuted, ...] = ()
     confirmation: str = ""
+    done: bool | None = None  # whether it came to its end; None: an older kdelta searched, and did not say
 
 
 class Unreached(Struct, frozen=True, kw_only=True):

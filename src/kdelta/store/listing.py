@@ -48,7 +48,12 @@ def experiments(connection: Connection, kind: str | None, limit: int | None, tag
 
 
 def _status(connection: Connection, row: Any) -> Status:
-    """Whether boots that the plan and its looks ask for are missing; an unreadable experiment is damaged."""
+    """Whether boots that the plan and its looks ask for are missing; an unreadable experiment is damaged.
+
+    A bisection plans one commit at a time: it says itself whether it came to its end.
+    """
+    if row.kind == "bisect":
+        return _of_bisection(connection, row)
     if row.final or row.done >= row.boots_planned:
         return "complete"
     try:
@@ -60,6 +65,14 @@ def _status(connection: Connection, row: Any) -> Status:
     except HostError:  # told with its remedy where it is opened
         return "damaged"
     return "complete" if row.done + planned.boots_spared(experiment, looks) >= row.boots_planned else "partial"
+
+
+def _of_bisection(connection: Connection, row: Any) -> Status:
+    try:
+        experiment = writes.read_experiment(connection, writes.find(connection, row.id))
+    except HostError:
+        return "damaged"
+    return "partial" if experiment.annotations.search.done is False else "complete"
 
 
 def _grouped(connection: Connection, key: Any, value: Any, order: Any) -> dict[int, tuple[str, ...]]:

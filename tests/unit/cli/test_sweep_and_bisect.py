@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kdelta.cli import bisect
+from kdelta.cli import _bisection, bisect
 from kdelta.cli._session import Session
 from kdelta.cli.main import run
 from kdelta.model import Case, Experiment, Kernel, plans
@@ -109,10 +109,21 @@ def test_only_an_exact_sweep_can_grow(mode: str, kind: str, said: str, capsys: p
     assert said in capsys.readouterr().err
 
 
-def test_resume_sends_a_bisection_where_it_belongs(capsys: pytest.CaptureFixture[str]) -> None:
+def test_resume_searches_a_bisection_on(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """It named the command that does, and exited 1: of a search that was killed nobody knows that it is another."""
     stored("exact", "bisect")
-    assert run(["resume", "old"]) == 1
-    assert "kdelta bisect --resume old" in capsys.readouterr().err
+    found = []
+
+    def shown(_store: object, answer: str, as_json: bool) -> None:
+        found.append((answer, as_json))
+
+    monkeypatch.setattr(bisect, "_search", lambda _session, experiment, *_: experiment.id)
+    monkeypatch.setattr(_bisection, "show", shown)
+    assert run(["resume"]) == 0
+    assert run(["resume", "old", "--json", "-q"]) == 0
+    assert found == [("old", False), ("old", True)]
+    assert run(["resume", "old", "--time-budget", "5m"]) == 1
+    assert "--time-budget does nothing here: old is a bisection" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -160,7 +160,10 @@ def test_a_kill_at_any_instant_costs_at_most_what_was_under_way(world: World, ki
     with pytest.raises(Killed):
         world.go_on(name)
     world.kill_at = -1
+    listed = {row.id: row for row in world.store.experiments()}
+    assert listed[name].status == "partial", "killed before its first boot it was complete, having planned none"
     answer = world.go_on(name)
+    assert {row.status for row in world.store.experiments()} == {"complete"}
     assert [commit.hash for commit in answer.suspects] == [world.line[CULPRIT]]
     assert len(world.booted) == len(set(world.booted)), "no boot is made twice"
     assert world.go_on(name) == answer, "a finished bisection is only read"
