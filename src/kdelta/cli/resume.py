@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kdelta.cli import _beside, _calls, _fleet, _foreign, _given, _output, _passes, _reports, _session, common
 from kdelta.errors import UserError
+
+if TYPE_CHECKING:
+    from kdelta.model import Experiment
 
 EPILOG = """\b
 Examples:
@@ -21,9 +24,9 @@ Examples:
 An experiment of "kdelta import" is not resumed as it is: its QEMU, images, directories and trees were chosen by who exported it.
 --kernel names your own kernels of the same images, and your QEMU is used; --trust takes all of it as it is.
 
-Finished boots are never repeated: each was stored before the next one started. A bisection is searched on. --decide starts a new experiment of the
-cases that the finished EXPERIMENT left inconclusive, with as many boots as its report says are needed. The old boots are
-not reused: their alpha is spent.
+Finished boots are never repeated: each was stored before the next one started. A bisection is searched on, a calibration
+comes to its floor. --decide starts a new experiment of the cases that the finished EXPERIMENT left inconclusive, with as
+many boots as its report says are needed. The old boots are not reused: their alpha is spent.
 """
 
 
@@ -61,8 +64,8 @@ def command(
     hosts.refuse(budget=budget_s is not None, others={"--decide": decide})
     with _session.opened(args.quiet, stored=True) as session:
         stored = session.store.experiment(experiment)
-        if stored.kind == "bisect":
-            return _searched_on(stored.id)
+        if stored.kind in ("bisect", "calibrate"):
+            return _by_its_own(stored)
         with session.progress() as progress:
             found = _foreign.vouched(session.store, stored, kernels, trust, progress)
         if decide and not follow_up.can_follow(found):
@@ -82,15 +85,15 @@ def command(
         return _reports.conclude(session.store, found, args)
 
 
-def _searched_on(name: str) -> int:
-    """Go on with a bisection as its own command does, of whose options it takes those that this one has, too."""
-    from kdelta.cli import bisect
+def _by_its_own(found: Experiment) -> int:
+    """Go on as the command of its kind does, which does more than boot; it takes those options that both have."""
+    from kdelta.cli import bisect, calibrate
 
+    command = {"bisect": bisect.command, "calibrate": calibrate.command}[found.kind]
     written = _given.given()
-    of_both = {one.name for one in bisect.command.params}
-    _given.refuse([one for one in written if one not in of_both], f"does nothing here: {name} is a bisection")
-    words = ["--resume", name, *(_given.name(written[one]) for one in written)]
-    with bisect.command.make_context("kdelta bisect", words) as context:
-        return bisect.run(
-            None, None, bisect.Args(**{k: v for k, v in context.params.items() if k not in ("good", "bad")})
-        )
+    of_both = {one.name for one in command.params}
+    what = {"bisect": "a bisection", "calibrate": "a calibration"}[found.kind]
+    _given.refuse([one for one in written if one not in of_both], f"does nothing here: {found.id} is {what}")
+    words = ["--resume", found.id, *(_given.name(written[one]) for one in written)]
+    with command.make_context(f"kdelta {found.kind}", words) as context:
+        return int(command.invoke(context))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kdelta.cli import _bisection, bisect
+from kdelta.cli import _bisection, bisect, calibrate
 from kdelta.cli._session import Session
 from kdelta.cli.main import run
 from kdelta.model import Case, Experiment, Kernel, plans
@@ -37,6 +37,7 @@ PLANS = {
     "compare": plans.Compare(),
     "sweep": plans.Sweep(),
     "bisect": plans.Bisect(tree="t", good="g", bad="b", metric="m"),
+    "calibrate": plans.Calibrate(),
 }
 
 
@@ -124,6 +125,21 @@ def test_resume_searches_a_bisection_on(monkeypatch: pytest.MonkeyPatch, capsys:
     assert found == [("old", False), ("old", True)]
     assert run(["resume", "old", "--time-budget", "5m"]) == 1
     assert "--time-budget does nothing here: old is a bisection" in capsys.readouterr().err
+
+
+def test_resume_of_a_calibration_comes_to_its_floor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It made the boots and reported them: the floor, for which they are, was not stored."""
+    stored("timed", "calibrate")
+    done = []
+
+    def concluded(_store: object, experiment: Experiment, as_json: bool) -> int:
+        done.append((experiment.id, as_json))
+        return 0
+
+    monkeypatch.setattr(Session, "run", lambda _session, experiment, _progress: done.append(experiment.id))
+    monkeypatch.setattr(calibrate, "_conclude", concluded)
+    assert run(["resume", "old", "--json"]) == 0
+    assert done == ["old", ("old", True)]
 
 
 @pytest.mark.parametrize(
