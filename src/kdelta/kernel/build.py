@@ -20,7 +20,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from kdelta.errors import HostError, UserError
-from kdelta.kernel import config_fragment, described, kconfig, sandbox, withheld
+from kdelta.kernel import config_fragment, described, kconfig, sandbox, unfinished, withheld
 from kdelta.kernel.config_fragment import Request
 from kdelta.kernel.overseen import Overseer
 from kdelta.kernel.toolchain import Toolchain
@@ -38,6 +38,11 @@ _ERROR = re.compile(
 _SOURCE = re.compile(r"^source_\S+ := (\S+)$", re.MULTILINE)  # of what an object was made
 _PLACED = re.compile(r"^\S+?:\d+: (?!.*(?:warning|note|In function|[Ii]n file|from))")
 _MAKE_ERROR = re.compile(r"^(?:make\S*: \*\*\* .*|\*\*\* .*|.*\berror: .*|.*: not found)$", re.IGNORECASE)
+# No commit is at fault: a disk, or memory, of which compilers are killed for want.
+_OF_HOST = re.compile(
+    r"No space left on device|Disk quota exceeded|Read-only file system|Input/output error|annot allocate memory"
+    r"|out of memory|memory exhausted|Killed signal terminated program|\] Killed$"
+)
 
 
 class BuildError(HostError):
@@ -49,10 +54,10 @@ class BuildError(HostError):
 
 
 def fault_of_source(error: BaseException) -> str:
-    """What the compiler said where the source does not build; "" where that was not it, or only a full disk."""
+    """What the compiler said where the source does not build; "" where that was not it, but a full disk or memory."""
     chain = (error, error.__cause__, error.__context__)
     line = next((each.line for each in chain if isinstance(each, BuildError)), "")
-    return "" if "No space left on device" in line else line
+    return "" if _OF_HOST.search(line) else line
 
 
 class Products(Struct, frozen=True, kw_only=True):
@@ -262,6 +267,8 @@ class Builder:
         if sandbox.off():
             progress.note(f"{title} is built WITHOUT a sandbox: what its patch runs has your rights, files and network")
         progress.step(f"configuring {title}")
+        self.obj.mkdir(parents=True, exist_ok=True)
+        unfinished.begin(self.obj)
         unmet = self.configure(request, log, basis)
         text = sandbox.read(self.obj / ".config")
         if missed := config_fragment.refused(request, text):
@@ -278,6 +285,7 @@ class Builder:
                 f"{title}: nothing was built: no guest starts with {names} off in the config {request.title}; set to y"
             )
         steps, elapsed_s = self.compile(title, log, progress, again, own=not request.base)
+        unfinished.end(self.obj)
         return Products(
             image=sandbox.plain(self.obj / IMAGES[self.tools.arch]),
             vmlinux=sandbox.plain(self.obj / "vmlinux"),

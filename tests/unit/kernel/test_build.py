@@ -159,7 +159,7 @@ def test_a_config_that_no_guest_starts_with_is_refused_before_it_is_compiled(
     builder = build.Builder(tmp_path / "src", tmp_path / "obj", tools, cache=tmp_path, jobs=1)
 
     def configure(*_: object) -> tuple[str, ...]:
-        builder.obj.mkdir()
+        builder.obj.mkdir(exist_ok=True)
         (builder.obj / ".config").write_text(got)
         return ()
 
@@ -199,7 +199,7 @@ def test_an_option_that_cannot_be_had_is_told_before_a_build_with_what_it_needs(
             told.append(text)
 
     def configure(*_: object) -> tuple[str, ...]:
-        builder.obj.mkdir()
+        builder.obj.mkdir(exist_ok=True)
         (builder.obj / ".config").write_text(
             "# CONFIG_BLOCK is not set\nCONFIG_HZ=250\nCONFIG_SMP=y\n"
             "CONFIG_KALLSYMS=y\nCONFIG_KPROBES=y\nCONFIG_TRACING=y\nCONFIG_FTRACE=y\n"
@@ -337,3 +337,19 @@ def test_a_build_that_goes_on_says_how_much_of_all_is_made(
     monkeypatch.setattr(builder, "make", make)
     assert builder.compile("t", tmp_path / "log", Said(), own=own)[0] == 1
     assert told == [(822, of), (823, of)]
+
+
+@pytest.mark.parametrize(
+    ("line", "own"),
+    [
+        ("gcc: fatal error: Killed signal terminated program cc1", False),
+        ("make[3]: *** [scripts/Makefile.build:249: fs/pipe.o] Killed", False),
+        ("cc1: out of memory allocating 65536 bytes after a total of 9 bytes", False),
+        ("fs/pipe.c:1:2: error: 'Killed' undeclared", True),
+        ("make[3]: *** [scripts/Makefile.build:249: fs/pipe.o] Error 1", True),
+    ],
+)
+def test_no_commit_is_at_fault_where_the_host_is(tmp_path: Path, line: str, own: bool) -> None:
+    """A compiler that was killed for want of memory made bisections skip a commit that builds."""
+    assert build.error_line(["  CC      fs/pipe.o", line]) == line
+    assert build.fault_of_source(build.BuildError(line, tmp_path / "log")) == (line if own else "")
