@@ -7,10 +7,14 @@ import re
 from collections.abc import Iterable, Set
 from typing import Literal
 
+from kdelta.kernel import tables
+
 Direction = Literal[-1, 0, 1]  # worse, not known, better
 
 _NUMBER = r"(?<![\w.])(\d[\d,]*(?:\.\d+)?)\s?((?-i:[kKMGT])?)"
-_TIME = r"[nuµm]?s(?:ec(?:ond)?s?)?|(?:nano|micro|milli)?seconds?|cycles|instructions|insns|misses"
+_TIME = (
+    r"(?:[nuµm]?s(?:ec(?:ond)?s?)?|(?:nano|micro|milli)?seconds?|cycles|instructions|insns|misses)(?:/(?!s\b|sec)\w+)?"
+)
 _RATE = r"(?:[kKMGT]i?)?(?:[Bb]|bit|byte)s?(?:/s\w*|ps)|\w*/s(?:ec\w*)?|iops|ops|[tqrp]ps"
 _UNIT = rf"(?:\s?({_TIME}|{_RATE})\b)?"
 _BOTH = re.compile(rf"{_NUMBER}{_UNIT}\s+(?:->|=>|\u2192|(?:down\s)?to)\s+{_NUMBER}{_UNIT}", re.I)
@@ -20,12 +24,11 @@ _SIDE = re.compile(
 )
 _RATED = re.compile(rf"(?:{_RATE})$", re.I)
 _SECONDS = re.compile(r"([nuµm])s|(nano|micro|milli)s", re.I)
+_CHANGE = re.compile(r"\([-+~\u00b1][^()]*\)")  # "(+58 %)" behind a figure
 _PARTS = {"n": 1e-9, "u": 1e-6, "µ": 1e-6, "m": 1e-3, "nano": 1e-9, "micro": 1e-6, "milli": 1e-3}
 _SCALES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
+_ALIKE_SHARE = 0.01
 _SENTENCE = re.compile(r"[;.!]\s+")
-_COLUMNS = re.compile(
-    r"\b(?:before|without|base(?:line)?|unpatched|vanilla|mainline|old)[\s|]+(?:after|with|patched|new)\b", re.I
-)
 _LOAD = (
     r"(?:overheads?|costs?|latenc(?:y|ies)|(?:run)?time|cycles|instructions|insns|misses|branches|atomics?"
     r"|regressions?)"
@@ -57,6 +60,7 @@ _MOVES: tuple[tuple[Direction, re.Pattern[str]], ...] = (
 _BETTER = re.compile(
     r"\b(?:fast|quick|cheap)er\b|\bbetter\b|\bimprov\w+|\bspeed-?ups?\b|\b(?:twice|times)\s+(?:as\s+)?fast\b", re.I
 )
+_SCALE = re.compile(r"\b(?:higher|bigger|more|lower|smaller|less)\sis\s(?:better|worse)\b", re.I)  # goes no way itself
 _WORSE = re.compile(r"\bslow(?:er|down|s)\w*|\bregress\w*|\bworse\b|\bdear(?:er)?\b|\boverhead\sof\b|\bcosts\b", re.I)
 _STAYS = re.compile(  # of figures: no "no functional change"
     r"\bno\s(?:(?:measur|notic|signific|observ)\w+\s(?:performance\s)?|performance\s|runtime\s)?"
@@ -69,7 +73,7 @@ _DENIED = re.compile(r"\b(?:no|not|n't|without|neither|never|than before|noise|s
 
 def of(line: str) -> Direction:
     """Which way one line goes: ``4.2 us -> 3.1 us``, ``3 % faster``; of several sentences, those that go any."""
-    parts = _SENTENCE.split(line)
+    parts = _SENTENCE.split(_SCALE.sub("", line))
     return _one({_of_part(part) for part in parts} - {0})
 
 
@@ -90,20 +94,24 @@ def of_all(lines: Iterable[str]) -> Direction:
     """Which way all lines go that go any; not known where some go the other way.
 
     Of a line before and the same after, ``Before: 12.4 seconds elapsed``, both tell it, with one figure each; so do two
-    figures of a row below two such columns.
+    figures of a row below two such columns, which may leave the unit to the line above these.
     """
     found: set[Direction] = set()
     before: dict[str, list[tuple[str, str, str]]] = {}
-    columns = False
+    columns = unit = ""
     for line in lines:
         found |= {of(line)}
-        columns = columns or bool(_COLUMNS.search(line))
-        two = [one for one in _ONE.findall(line) if one[2]] if columns else []
-        found |= {_of_sides(*two[0], *two[1])} if len(two) == 2 else set()
+        if tables.are_two_sides(line):
+            columns, unit = line, tables.unit_of(line) or unit
+        elif line.endswith(":"):
+            columns, unit = "", tables.unit_of(line)
+        else:
+            found |= {_of_row(columns, line, unit)} if columns else set()
         match = _SIDE.match(line)
-        figures = [one for one in _ONE.findall(line[match.end() :]) if one[2]] if match else []
+        said = _CHANGE.sub("", line[match.end() :]) if match else ""
+        figures = [one for one in _ONE.findall(said) if one[2]]
         if match and len(figures) == 1:
-            of_what = _ONE.sub("", line[match.end() :])
+            of_what = _ONE.sub("", said).strip()
             if match[1]:
                 before.setdefault(of_what, []).append(figures[0])
             elif of_what in before:
@@ -112,10 +120,31 @@ def of_all(lines: Iterable[str]) -> Direction:
     return _one(found - {0})
 
 
+def _of_row(columns: str, row: str, unit: str) -> Direction:
+    """Which way a row goes below ``columns`` of two sides; ``unit``: what was said above of figures without one."""
+    two = [one for one in _ONE.findall(row) if one[2]]
+    if len(two) == 2:
+        return _of_sides(*two[0], *two[1])
+    unit = tables.unit_of(row) or unit
+    plain = tables.pair(columns, row) if unit and not two else None
+    if plain is None:
+        return 0
+    (old, scale, _), (new, scale_after, _) = (_ONE.findall(one)[0] for one in plain)
+    return _of_sides(old, scale, unit, new, scale_after, unit)
+
+
 def alike(lines: Iterable[str]) -> bool:
     """Whether a line says of what it measured that nothing changes, and none that something gets worse."""
     told = tuple(lines)
-    return any(map(_STAYS.search, told)) and of_all(_STAYS.sub("", line) for line in told) != -1
+    rest = (_BOTH.sub(_unless_alike, _STAYS.sub("", line)) for line in told)
+    return any(map(_STAYS.search, told)) and of_all(rest) != -1
+
+
+def _unless_alike(match: re.Match[str]) -> str:
+    """What was matched, but nothing of two figures that differ by a percent at most: whose writer says "no cost"."""
+    old, scale, unit, new, scale_after, unit_after = match.groups(default="")
+    before, after = _value(old, scale, unit or unit_after), _value(new, scale_after, unit_after or unit)
+    return "" if abs(after - before) <= _ALIKE_SHARE * before else match[0]
 
 
 def _one(found: Set[Direction]) -> Direction:

@@ -11,6 +11,7 @@ import itertools
 import re
 from collections.abc import Iterator, Sequence
 
+from kdelta.kernel import tables
 from kdelta.kernel.figure_words import FIGURE
 
 _INDEX = re.compile(r"\w\)?\s*[:=]\s*(\d[\d,]*(?:\.\d+)?)(?![\w:;])")  # of a benchmark without a unit: "name: 841.8"
@@ -37,6 +38,7 @@ _TRAILER = re.compile(r"[A-Z][A-Za-z-]+(?:-by|-id)?: ")
 _OF_GIT = re.compile(r"(?:[A-Z][A-Za-z]*(?:-[A-Za-z]+)*-[Bb]y|Fixes|Link|Closes|Cc|Message-I[Dd]|Change-Id): ")
 _OF_LOG = re.compile(r"(?:<\d>)?\[ *\d+\.\d{6}\]")  # of the kernel, with the time
 _OF_C = re.compile(r"\s.*(?:\);|\*/|[{}])$")  # a program that is shown
+_LIST = re.compile(r"[^:]{1,60}:\s+~?\d[^:]*(?:->|=>|\u2192)\s*\d")  # "NAME: 4.1 us -> 3.9 us", an item of a list
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+(?=[A-Z]|\w+\(\d?\))")
 _LINE_CHARS = 200
 _SENTENCE_CHARS = 400
@@ -47,10 +49,10 @@ _MOST_LINES = 12  # of a paragraph
 def told(text: str) -> Iterator[str]:
     """Sentences and rows of ``text`` with a figure; no quotes of other mails.
 
-    Figures below a line such as ``Before:`` are told with it.
+    Figures below a line such as ``Before:`` are told with it, and a table below what says of what its figures are.
     """
     lines = _apart(text.split("\n"))
-    side, below, columns, at = "", False, "", 0  # below: something of that side was told
+    side, below, columns, above, at = "", False, "", "", 0  # below: something of that side was told
     of_two = begun = False  # the table under way has columns of two kernels; it has had a row
     while at < len(lines):
         said, taken, found = " ".join(lines[at].split()), 1, list[str]()
@@ -66,16 +68,26 @@ def told(text: str) -> Iterator[str]:
         elif not _is_row(lines[at]):
             taken = _paragraph(lines[at : at + _MOST_LINES])
             whole = " ".join(" ".join(lines[at : at + taken]).split())
-            found = [one for one in _SENTENCE.split(whole) if len(one) <= _SENTENCE_CHARS and _has_figure(one, side)]
+            sentences = [one for one in _SENTENCE.split(whole) if len(one) <= _SENTENCE_CHARS]
+            found = [one for one in sentences if _has_figure(one, side)]
+            above = _above(sentences, found)
         elif _has_figure(said, side) or _is_measured(said, of_two, begun):
             found, columns = [*([columns] if columns else []), said], ""
         elif _COLUMNS.search(said) or (not begun and _names_columns(said)):
             columns, of_two = said, bool(_COLUMNS.search(said))
+        if above and found and (_is_row(lines[at]) or _is_row(columns) or of_two):
+            found, above = [above, *found], ""
         yield from (f"{'' if of_two else side} {_MARK.sub('', one)}".strip() for one in found)
         side = side if found or taken == 1 else ""  # text goes on
         begun = begun or (bool(said) and _is_row(lines[at]))
         below = below or bool(found)
         at += taken
+
+
+def _above(sentences: Sequence[str], told: Sequence[str]) -> str:
+    """The line above a table that says of what its figures are (``microseconds:``), where it is not told already."""
+    last = sentences[-1] if sentences else ""
+    return last if last.endswith(":") and last not in told and tables.unit_of(last) else ""
 
 
 def _apart(lines: Sequence[str]) -> list[str]:
@@ -126,6 +138,7 @@ def _paragraph(lines: Sequence[str]) -> int:
     for index, (line, following) in enumerate(itertools.pairwise(lines), 1):
         said = following.strip()
         ends = len(line.strip()) < _WRAPPED_CHARS or line.rstrip().endswith(":") or _begins_side(said)
+        ends = ends or bool(_LIST.match(line.strip()) and _LIST.match(said))
         if ends or not said or _foreign(said) or _is_row(said) or _BULLET.match(said) or _TRAILER.match(said):
             return index
     return len(lines)

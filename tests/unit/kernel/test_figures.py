@@ -147,6 +147,7 @@ def test_rows_of_a_table_are_told_below_its_columns() -> None:
         "crypto   12   13\n"
     )
     assert list(figures.told(said)) == [
+        "Higher is better:",
         "base patched delta",
         "usecs/op 5.12 3.41 -33.4%",
         "loops 195312 293255",
@@ -192,7 +193,25 @@ def test_a_table_of_two_kernels_may_round_its_numbers() -> None:
     said = (
         "Opens a second:\n\n             vanilla   patched\n4 threads    5.2M      5.6M\n8 threads    9.4M      10.1M\n"
     )
-    assert list(figures.told(said)) == ["vanilla patched", "4 threads 5.2M 5.6M", "8 threads 9.4M 10.1M"]
+    rows = ["vanilla patched", "4 threads 5.2M 5.6M", "8 threads 9.4M 10.1M"]
+    assert list(figures.told(said)) == ["Opens a second:", *rows]
+
+
+def test_what_stands_above_a_table_is_told_where_it_says_of_what_its_figures_are() -> None:
+    """Of "before after" and "14.71 12.38" nobody could tell what got better."""
+    said = "hackbench -g 16 (seconds, average of 5):\n\n   before   after\n   14.71    12.38\n"
+    rows = ["before after", "14.71 12.38"]
+    assert list(figures.told(said)) == ["hackbench -g 16 (seconds, average of 5):", *rows]
+    assert list(figures.told(said.replace("seconds, ", ""))) == rows
+
+
+def test_items_of_a_list_are_told_one_by_one_however_long() -> None:
+    rows = [
+        "will-it-scale pipe1_processes: 1,823,392 -> 2,004,111 (+9.9%)",
+        "perf bench sched pipe: 9.8 usecs/op -> 9.1 usecs/op",
+        "hackbench -P: 2.31s -> 2.33s (noise)",
+    ]
+    assert list(figures.told("\n".join(rows))) == rows
 
 
 def test_the_mark_of_a_list_is_not_quoted() -> None:
