@@ -58,7 +58,7 @@ _MOVES: tuple[tuple[Direction, re.Pattern[str]], ...] = (
     (-1, _beside(_DOWN, _YIELD)),
 )
 _BETTER = re.compile(
-    r"\b(?:fast|quick|cheap)er\b|\bbetter\b|\bimprov\w+|\bspeed-?ups?\b|\b(?:twice|times)\s+(?:as\s+)?fast\b", re.I
+    r"\b(?:fast|quick|cheap)er\b|\bbetter\b|\bimprov\w+|\bspeed[-\s]?ups?\b|\b(?:twice|times)\s+(?:as\s+)?fast\b", re.I
 )
 _SCALE = re.compile(r"\b(?:higher|bigger|more|lower|smaller|less)\sis\s(?:better|worse)\b", re.I)  # goes no way itself
 _WORSE = re.compile(r"\bslow(?:er|down|s)\w*|\bregress\w*|\bworse\b|\bdear(?:er)?\b|\boverhead\sof\b|\bcosts\b", re.I)
@@ -109,7 +109,7 @@ def of_all(lines: Iterable[str]) -> Direction:
             found |= {_of_row(columns, line, unit)} if columns else set()
         match = _SIDE.match(line)
         said = _CHANGE.sub("", line[match.end() :]) if match else ""
-        figures = [one for one in _ONE.findall(said) if one[2]]
+        figures = [(number, scale, own or unit) for number, scale, own in _ONE.findall(said) if own or unit]
         if match and len(figures) == 1:
             of_what = _ONE.sub("", said).strip()
             if match[1]:

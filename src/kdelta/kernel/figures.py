@@ -53,13 +53,13 @@ def told(text: str) -> Iterator[str]:
     """
     lines = _apart(text.split("\n"))
     side, below, columns, above, at = "", False, "", "", 0  # below: something of that side was told
-    of_two = begun = False  # the table under way has columns of two kernels; it has had a row
+    of_two = begun = unsaid = False  # the table under way has columns of two kernels; it has had a row
     while at < len(lines):
         said, taken, found = " ".join(lines[at].split()), 1, list[str]()
         if not said:
             goes_on = lines[at + 1 : at + 2] and lines[at + 1][:1].isspace()
             side, columns, of_two, begun = side if goes_on or not below else "", "", False, False
-        elif _SIDE.match(said):
+        elif _SIDE.match(said) and not tables.are_two_sides(said):
             side, below = f"{said.strip('*=#~- :')}:", False
         elif _foreign(said) or _OF_GIT.match(said) or _OF_C.match(lines[at].rstrip()):
             pass
@@ -70,13 +70,15 @@ def told(text: str) -> Iterator[str]:
             whole = " ".join(" ".join(lines[at : at + taken]).split())
             sentences = [one for one in _SENTENCE.split(whole) if len(one) <= _SENTENCE_CHARS]
             found = [one for one in sentences if _has_figure(one, side)]
-            above = _above(sentences, found)
-        elif _has_figure(said, side) or _is_measured(said, of_two, begun):
+            above = _above(sentences)
+            unsaid = above not in found
+        elif _has_figure(said, side) or _is_measured(said, of_two or tables.are_two_sides(above), begun):
             found, columns = [*([columns] if columns else []), said], ""
         elif _COLUMNS.search(said) or (not begun and _names_columns(said)):
             columns, of_two = said, bool(_COLUMNS.search(said))
-        if above and found and (_is_row(lines[at]) or _is_row(columns) or of_two):
-            found, above = [above, *found], ""
+        if above and found and taken == 1 and found[-1] != above:
+            found, of_two = [*([above] if unsaid else []), *found], of_two or tables.are_two_sides(above)
+            above = ""
         yield from (f"{'' if of_two else side} {_MARK.sub('', one)}".strip() for one in found)
         side = side if found or taken == 1 else ""  # text goes on
         begun = begun or (bool(said) and _is_row(lines[at]))
@@ -84,10 +86,10 @@ def told(text: str) -> Iterator[str]:
         at += taken
 
 
-def _above(sentences: Sequence[str], told: Sequence[str]) -> str:
-    """The line above a table that says of what its figures are (``microseconds:``), where it is not told already."""
+def _above(sentences: Sequence[str]) -> str:
+    """The line above a table that says of what its figures are: ``microseconds:``, ``ops/s, before and after:``."""
     last = sentences[-1] if sentences else ""
-    return last if last.endswith(":") and last not in told and tables.unit_of(last) else ""
+    return last if last.endswith(":") and (tables.unit_of(last) or tables.are_two_sides(last)) else ""
 
 
 def _apart(lines: Sequence[str]) -> list[str]:

@@ -42,7 +42,7 @@ def pair(columns: str, row: str) -> tuple[str, str] | None:
     match = _COLUMNS.search(columns)
     if match is None:
         return None
-    behind, fields = _fields(columns[match.end() :]), _fields(row)
+    behind, fields = _fields(columns[match.end() :].rstrip(":")), _fields(row)
     last = len(fields) - len(behind)
     name, two = fields[: max(last - 2, 0)], fields[max(last - 2, 0) : last]
     if len(two) < 2 or not all(map(_NUMBER.fullmatch, two)) or any(map(_FIGURE.fullmatch, name)):

@@ -203,6 +203,10 @@ def test_what_stands_above_a_table_is_told_where_it_says_of_what_its_figures_are
     rows = ["before after", "14.71 12.38"]
     assert list(figures.told(said)) == ["hackbench -g 16 (seconds, average of 5):", *rows]
     assert list(figures.told(said.replace("seconds, ", ""))) == rows
+    heading, sides = "readlink(2), ops/s:", ["before: 3740045", "after: 3796320 (+1.5%)"]
+    assert list(figures.told("\n".join((heading, *sides)))) == [heading, *sides]
+    heading, said = "will-it-scale, before after:", "\n\neventfd1   71231109  71234402\nmalloc1    3819022   3790134\n"
+    assert list(figures.told(heading + said)) == [heading, "eventfd1 71231109 71234402", "malloc1 3819022 3790134"]
 
 
 def test_items_of_a_list_are_told_one_by_one_however_long() -> None:
