@@ -31,7 +31,7 @@ _ALIKE_SHARE = 0.01
 _SENTENCE = re.compile(r"[;.!]\s+")
 _LOAD = (
     r"(?:overheads?|costs?|latenc(?:y|ies)|(?:run)?time|cycles|instructions|insns|misses|branches|atomics?"
-    r"|regressions?)"
+    r"|regressions?|task-clock|(?:(?:(?:page|minor|major)[\s-])?faults|context[\s-]switches|alloc(?:ation)?s)(?!/s|\s(?:a|per)\ss))"
 )
 _YIELD = rf"(?:throughput|bandwidth|performance|\w+/s(?:ec)?|iops|[tqrp]ps|{_RATE})"
 _DOWN = r"(?:reduc|lower|cut|drop|decreas|halv|fell|falls?\b|(?:fewer|less)\b(?!\sthan))\w*"
@@ -41,6 +41,7 @@ _ALIKE = r"[^.,;:]{0,40}?"  # what stands between the two, of one part of a sent
 
 
 # What stands before two figures without a unit, and a unit that goes the same way: "IOPS: 800K -> 900K"
+_LABEL = re.compile(r"[^\d.;,]{1,30}$")
 _LABELS = tuple(
     (re.compile(rf"\b{kind}\b[^\d.;,]{{0,20}}$", re.I), unit) for kind, unit in ((_YIELD, "ops"), (_LOAD, "cycles"))
 )
@@ -158,7 +159,9 @@ def _of_both(match: re.Match[str]) -> Direction:
         before = match.string[: match.start()]
         if " to " in match[0].lower() and not before.lower().endswith("from "):  # "of 8 to 12 threads"
             return 0
+        said = _LABEL.search(before)
         unit_after = next((alike for label, alike in _LABELS if label.search(before)), "")
+        unit_after = unit_after or (tables.unit_of(said[0]) if said else "")
     return _of_sides(old, scale, unit, new, scale_after, unit_after)
 
 
