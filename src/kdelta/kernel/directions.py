@@ -27,7 +27,7 @@ _SECONDS = re.compile(r"([nuµm])s|(nano|micro|milli)s", re.I)
 _CHANGE = re.compile(r"\([-+~\u00b1][^()]*\)")  # "(+58 %)" behind a figure
 _PARTS = {"n": 1e-9, "u": 1e-6, "µ": 1e-6, "m": 1e-3, "nano": 1e-9, "micro": 1e-6, "milli": 1e-3}
 _SCALES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
-_ALIKE_SHARE = 0.01
+_ALIKE_SHARE = 0.01  # what is worse by less is told beside what gets better, or as the same
 _SENTENCE = re.compile(r"[;.!]\s+")
 _LOAD = (
     r"(?:overheads?|costs?|latenc(?:y|ies)|(?:run)?time|cycles|instructions|insns|misses|branches|atomics?"
@@ -69,6 +69,7 @@ _STAYS = re.compile(  # of figures: no "no functional change"
     r"|\b(?:with)?in\s(?:the\s)?noise\b|\bcosts\sthe\ssame\b|\bis\s(?:the\ssame|unchanged|not\saffected)\b",
     re.I,
 )
+_EARLIER = re.compile(r"(?:in\s)?v\d+\b", re.I)  # what changed since an earlier version is no claim of this one
 _DENIED = re.compile(r"\b(?:no|not|n't|without|neither|never|than before|noise|same|unchanged)\b", re.I)
 
 
@@ -80,7 +81,7 @@ def of(line: str) -> Direction:
 
 def _of_part(line: str) -> Direction:
     """Which way a sentence goes, or a part of one that stands for itself."""
-    if _DENIED.search(line):
+    if _DENIED.search(line) or _EARLIER.match(line):
         return 0
     if found := {side for match in _BOTH.finditer(line) if (side := _of_both(match))}:
         return _one(found)
@@ -104,7 +105,7 @@ def of_all(lines: Iterable[str]) -> Direction:
         found |= {of(line)}
         if tables.are_two_sides(line):
             columns, unit = line, tables.unit_of(line) or unit
-        elif line.endswith(":"):
+        elif tables.is_heading(line):
             columns, unit = "", tables.unit_of(line)
         else:
             found |= {_of_row(columns, line, unit)} if columns else set()
@@ -137,15 +138,7 @@ def _of_row(columns: str, row: str, unit: str) -> Direction:
 def alike(lines: Iterable[str]) -> bool:
     """Whether a line says of what it measured that nothing changes, and none that something gets worse."""
     told = tuple(lines)
-    rest = (_BOTH.sub(_unless_alike, _STAYS.sub("", line)) for line in told)
-    return any(map(_STAYS.search, told)) and of_all(rest) != -1
-
-
-def _unless_alike(match: re.Match[str]) -> str:
-    """What was matched, but nothing of two figures that differ by a percent at most: whose writer says "no cost"."""
-    old, scale, unit, new, scale_after, unit_after = match.groups(default="")
-    before, after = _value(old, scale, unit or unit_after), _value(new, scale_after, unit_after or unit)
-    return "" if abs(after - before) <= _ALIKE_SHARE * before else match[0]
+    return any(map(_STAYS.search, told)) and of_all(_STAYS.sub("", line) for line in told) != -1
 
 
 def _one(found: Set[Direction]) -> Direction:
@@ -175,9 +168,9 @@ def _of_sides(old: str, scale: str, unit: str, new: str, scale_after: str, unit_
         _value(old, scale or (scale_after if not unit else ""), unit_before),
         _value(new, scale_after, unit_after),
     )
-    if before == after:
-        return 0
-    return 1 if (after > before) == rated else -1
+    if (after > before) == rated and after != before:
+        return 1
+    return -1 if abs(after - before) > _ALIKE_SHARE * before else 0
 
 
 def _value(digits: str, scale: str, unit: str) -> float:

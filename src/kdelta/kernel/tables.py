@@ -17,6 +17,7 @@ _TIMED = re.compile(  # no length of a run: "10 seconds each"
 )
 _OLD = r"(?:before|without|base(?:line)?|unpatched|vanilla|mainline|old)"
 _NEW = r"(?:after|with|patched|new)"
+_ALONE = 2  # words: "ns/op", "bogo ops/s"
 _UNIT = r"(?:\s*[(\[][^()\[\]]{1,24}[)\]])?"
 _COLUMNS = re.compile(rf"\b{_OLD}{_UNIT}[\s|]+{_NEW}\b{_UNIT}|(?<!\S)(v?\d+\.\d[\w.-]*)[\s|]+\1[+-]\w[\w.+-]*", re.I)
 _IN_BRACKETS = re.compile(r"[(\[][^()\[\]]*[)\]]")
@@ -28,6 +29,11 @@ _FIGURE = re.compile(r"\d[\d,]*\.\d+[kKMG]?")  # no number of tasks, which may s
 def are_two_sides(line: str) -> bool:
     """Whether ``line`` names columns of which one is before and the next after, in this order."""
     return bool(_COLUMNS.search(line))
+
+
+def is_heading(line: str) -> bool:
+    """Whether ``line`` is of what stands below it: "lat_proc, microseconds:", or a unit alone above the columns."""
+    return line.endswith(":") or (not re.search(r"\d", line) and len(line.split()) <= _ALONE and bool(unit_of(line)))
 
 
 def unit_of(line: str) -> str:

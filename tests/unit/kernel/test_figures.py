@@ -216,6 +216,24 @@ def test_items_of_a_list_are_told_one_by_one_however_long() -> None:
         "hackbench -P: 2.31s -> 2.33s (noise)",
     ]
     assert list(figures.told("\n".join(rows))) == rows
+    aligned = (
+        "perf bench futex wait-parallel:    avg 412 usecs -> 371 usecs\nperf bench futex wake:   no change (0.02 ms)"
+    )
+    assert list(figures.told(aligned)) == [" ".join(row.split()) for row in aligned.split("\n")]
+    assert list(figures.told(f"{rows[0]}\nperf bench syscall basic is the same.")) == rows[:1]
+
+
+def test_a_sentence_that_begins_as_a_side_does_is_none() -> None:
+    """Figures below "Without it waits get cheaper:" were those of the kernel without the patch."""
+    said = "perf bench futex:    412 usecs -> 371 usecs"
+    row = " ".join(said.split())
+    assert list(figures.told(f"Without it waits get cheaper:\n\n{said}\n")) == [row]
+    assert list(figures.told(f"Without the patch:\n\n{said}\n")) == [f"Without the patch: {row}"]
+
+
+def test_a_unit_alone_above_the_columns_is_told_with_them() -> None:
+    said = "Faults are faster.\n\n                ns/op\n            before   after\n  SIGSEGV     1240    1151\n"
+    assert list(figures.told(said)) == ["ns/op", "before after", "SIGSEGV 1240 1151"]
 
 
 def test_the_mark_of_a_list_is_not_quoted() -> None:
