@@ -175,7 +175,7 @@ def _checks(experiment: Experiment, found: Series, budget: Budget, quiet: bool) 
 def _claimed(found: Series, begun: Sequence[Experiment]) -> tuple[str, ...]:
     """The figures that the series gives itself, beside what was measured."""
     from kdelta.cli import _show
-    from kdelta.report import claims
+    from kdelta.report import claims, looked
     from kdelta.store.store import Store
 
     if not found.cover.claims:
@@ -184,7 +184,9 @@ def _claimed(found: Series, begun: Sequence[Experiment]) -> tuple[str, ...]:
         return (claims.quoted(found.cover.claims),)
     with Store() as store:
         _, view = _show.view_of(store, begun[0].id)
-    return (claims.quoted(found.cover.claims, view.headline.tallies, begun[0].mode == "exact"),)
+    identical = view.headline.nothing.endswith(f": {looked.IDENTICAL}")
+    exact = begun[0].mode == "exact"
+    return (claims.quoted(found.cover.claims, view.headline.tallies, exact, identical=identical),)
 
 
 def _show_below(checks: Sequence[Checked], below: Sequence[str], options: dict[str, Any], known: set[str]) -> None:

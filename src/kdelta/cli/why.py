@@ -82,7 +82,7 @@ def command(
     if as_json and export_format not in (None, "json"):
         raise UserError(f"--json and --export {export_format} exclude each other: give one of them")
     from kdelta.report import functions, rows, view
-    from kdelta.results import answer, explain
+    from kdelta.results import answer, explain, system_calls
 
     with _stores.reading() as store:
         experiment, case = _meant(store, experiment, case)
@@ -112,6 +112,7 @@ def command(
         text = _export(export_format or "json", both, side)
     else:
         seen = None if output else _terminal.seen()
+        detail = system_calls.of_row(row, before, after, detail) if row.patched_label else detail
         text = functions.render(row, before, after, detail, everything, seen)
         followable = found.kernels[0].arch == "x86_64" and found.machine.smp == 1
         if row.verdict not in ("same", "inconclusive") and row.patched_label and followable and not before.stacks:

@@ -21,11 +21,12 @@ _LABELS = 3  # of kernels, in a line
 
 
 def watched(experiment: Experiment) -> frozenset[str]:
-    """The functions of both kernels that a patch changed and that cases are known to execute; none of a whole image."""
+    """The functions that a patch changed or brings and that cases are known to execute; none of a whole image."""
     looked = experiment.annotations.looked
     if looked is None or looked.whole or looked.sizes_only:
         return frozenset()
-    return frozenset(name for name in (*looked.measured, *looked.untouched) if " (" not in name)
+    titles = (title.partition(" (") for title in (*looked.measured, *looked.untouched))
+    return frozenset(name for name, _, kind in titles if kind in ("", "new)"))
 
 
 def _names(kernel: Kernel, several_cpus: bool, watched: Collection[str], named: bool) -> Names:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import io
 import os
 import re
 import subprocess
@@ -21,7 +22,7 @@ from msgspec import Struct
 from kdelta.errors import HostError, UserError
 from kdelta.inbox import mails, series
 from kdelta.inbox.mails import Mail
-from kdelta.kernel import history, mail, origin
+from kdelta.kernel import history, mail, origin, unpack
 from kdelta.paths import expanded
 
 _FORMS = "a Maildir, an mbox, a public-inbox folder (git/0.git), or a branch as REPOSITORY@BRANCH"
@@ -30,6 +31,7 @@ _MOST_MESSAGES = 50_000
 _HEAD = 1 << 16  # bytes in which a mail's first fields stand
 _FIELD = re.compile(rb"^(From|Subject|Date|Message-ID):", re.MULTILINE | re.IGNORECASE)
 _AGAIN_S = 0.1
+_MOST_UNPACKED = 1 << 30  # bytes
 _PATIENCE_S = 5.0
 
 
@@ -75,14 +77,30 @@ def _is_mbox(path: Path) -> bool:
     """Whether a mail begins here; a file that is still empty may become one. Who may not read it is told so later."""
     try:
         with path.open("rb") as file:
-            head = file.read(_HEAD).lstrip()
+            head = file.read(_HEAD)
+            head = _plain(head + file.read(), path)[:_HEAD] if unpack.kind_of(head) else head
     except OSError:
         return True
+    head = head.lstrip()
     return (
         not head
         or head.startswith(b"From ")
         or _FIELD.search(head.replace(b"\r\n", b"\n").partition(b"\n\n")[0]) is not None
     )
+
+
+def _plain(data: bytes, path: Path) -> bytes:
+    """An mbox unpacked, where it is packed: lore.kernel.org hands out ``t.mbox.gz``.
+
+    Raises:
+        UserError: it is damaged, or too large.
+    """
+    if not (kind := unpack.kind_of(data)):
+        return data
+    try:
+        return unpack.whole(io.BytesIO(data), kind, _MOST_UNPACKED)
+    except unpack.Damaged as error:
+        raise UserError(f"watch {path}: packed as {kind}, it cannot be read ({error}); unpack it yourself") from None
 
 
 def items(source: Source, since_s: float, start: str) -> tuple[series.Item, ...]:
@@ -104,7 +122,7 @@ def _mails(source: Source, since_s: float) -> Iterator[Mail]:
                 if (data := _one(path)) is not None:
                     yield mails.read(data)
     elif source.kind == "mbox":
-        for piece in mail.pieces(_standing(source.path).replace(b"\r\n", b"\n")):
+        for piece in mail.pieces(_plain(_standing(source.path), source.path).replace(b"\r\n", b"\n")):
             yield mails.read(piece)
     else:
         for epoch in sorted(source.path.glob("git/*.git"), key=lambda one: (len(one.name), one.name)):

@@ -13,6 +13,7 @@ from kdelta.errors import UserError
 
 _ESCAPE = re.compile(r'\\([0-7]{3}|[\\"tn])')
 _PREFIX = re.compile(r"[abciow12]/")  # of git's; no directory of a kernel's tree has one letter
+_COPY = re.compile(r"~|[.-](?:orig|old|bak|save|new|mod)")  # how a copy beside a file is named
 _NEVER = re.compile(r"\t(?:1970-01-01|1969-12-31) ")  # how diff -N dates what is not there
 
 
@@ -68,13 +69,23 @@ class Sides:
         old, new = ((text[4:].split() or [""])[0] for text in (line, following))
         if old != new and _below(old) == _below(new) != "":
             self._tops |= {old.partition("/")[0], new.partition("/")[0]}
-        return tuple(
-            None if _NEVER.search(text) else path(self._inside(field), self._name)
-            for text, field in ((line, old), (following, new))
+        return _one_file(
+            *(
+                None if _NEVER.search(text) else path(self._inside(field), self._name)
+                for text, field in ((line, old), (following, new))
+            )
         )
 
     def _inside(self, field: str) -> str:
         return f"a/{_below(field)}" if field.partition("/")[0] in self._tops else field
+
+
+def _one_file(old: str | None, new: str | None) -> tuple[str | None, str | None]:
+    """Both paths; of a file and a copy beside it, kept or changed (``x.c.orig``, ``x.c~``), the file's."""
+    shorter, longer = sorted((old or "", new or ""), key=len)
+    if shorter and longer.startswith(shorter) and _COPY.fullmatch(longer, len(shorter)):
+        return shorter, shorter
+    return old, new
 
 
 def _below(one: str) -> str:

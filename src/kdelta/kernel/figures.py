@@ -11,6 +11,7 @@ import itertools
 import re
 from collections.abc import Iterator, Sequence
 
+from kdelta.kernel import tables
 from kdelta.kernel.figure_words import FIGURE
 
 _INDEX = re.compile(r"\w\)?\s*[:=]\s*(\d[\d,]*(?:\.\d+)?)(?![\w:;])")  # of a benchmark without a unit: "name: 841.8"
@@ -19,6 +20,7 @@ _SIDE = re.compile(  # "Before:", "8 jobs, after the patchset:", "*** before, 10
     rf"(?:(?:[^:.]{{1,24}},\s)?(?:{_SIDES})\b[^:]{{0,40}}:|([*=#~-]{{2,}})\s*(?:{_SIDES})\b[^:]{{0,80}}[*=#~-]{{2,}})$",
     re.I,
 )
+_VERB = re.compile(r"\b(?:gets?|got|is|are|was|were|becomes?|goes?|went|takes?|took|costs?|drops?|needs?|improves?)\b")
 _ONE = r"(?<![\w.])\d[\d,]*(?:\.\d+)?[kKMGT]?(?![\w.])"
 _SIDED = re.compile(  # "Before: 125.3", and the row of one kernel in a table whose columns are of something else
     rf"(?:\|\s*)?({_SIDES})\b(?:(?:[^:]{{0,40}}:|[^:|]{{0,40}}(?:\s\s|\t|\|))[^:]*{_ONE}|\s{_ONE}$)", re.I
@@ -37,6 +39,8 @@ _TRAILER = re.compile(r"[A-Z][A-Za-z-]+(?:-by|-id)?: ")
 _OF_GIT = re.compile(r"(?:[A-Z][A-Za-z]*(?:-[A-Za-z]+)*-[Bb]y|Fixes|Link|Closes|Cc|Message-I[Dd]|Change-Id): ")
 _OF_LOG = re.compile(r"(?:<\d>)?\[ *\d+\.\d{6}\]")  # of the kernel, with the time
 _OF_C = re.compile(r"\s.*(?:\);|\*/|[{}])$")  # a program that is shown
+_LIST = re.compile(r"[^:]{1,60}:\s+~?\d[^:]*(?:->|=>|\u2192)\s*\d")  # "NAME: 4.1 us -> 3.9 us", an item of a list
+_ALIGNED = re.compile(r"\s*[^:]{1,40}:\s{2,}\S")
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+(?=[A-Z]|\w+\(\d?\))")
 _LINE_CHARS = 200
 _SENTENCE_CHARS = 400
@@ -47,17 +51,17 @@ _MOST_LINES = 12  # of a paragraph
 def told(text: str) -> Iterator[str]:
     """Sentences and rows of ``text`` with a figure; no quotes of other mails.
 
-    Figures below a line such as ``Before:`` are told with it.
+    Figures below a line such as ``Before:`` are told with it, and a table below what says of what its figures are.
     """
     lines = _apart(text.split("\n"))
-    side, below, columns, at = "", False, "", 0  # below: something of that side was told
-    of_two = begun = False  # the table under way has columns of two kernels; it has had a row
+    side, below, columns, above, at = "", False, "", "", 0  # below: something of that side was told
+    of_two = begun = unsaid = False  # the table under way has columns of two kernels; it has had a row
     while at < len(lines):
         said, taken, found = " ".join(lines[at].split()), 1, list[str]()
         if not said:
             goes_on = lines[at + 1 : at + 2] and lines[at + 1][:1].isspace()
             side, columns, of_two, begun = side if goes_on or not below else "", "", False, False
-        elif _SIDE.match(said):
+        elif _is_side(said):
             side, below = f"{said.strip('*=#~- :')}:", False
         elif _foreign(said) or _OF_GIT.match(said) or _OF_C.match(lines[at].rstrip()):
             pass
@@ -66,16 +70,28 @@ def told(text: str) -> Iterator[str]:
         elif not _is_row(lines[at]):
             taken = _paragraph(lines[at : at + _MOST_LINES])
             whole = " ".join(" ".join(lines[at : at + taken]).split())
-            found = [one for one in _SENTENCE.split(whole) if len(one) <= _SENTENCE_CHARS and _has_figure(one, side)]
-        elif _has_figure(said, side) or _is_measured(said, of_two, begun):
+            sentences = [one for one in _SENTENCE.split(whole) if len(one) <= _SENTENCE_CHARS]
+            found = [one for one in sentences if _has_figure(one, side)]
+            above = _above(sentences)
+            unsaid = above not in found
+        elif _has_figure(said, side) or _is_measured(said, of_two or tables.are_two_sides(above), begun):
             found, columns = [*([columns] if columns else []), said], ""
         elif _COLUMNS.search(said) or (not begun and _names_columns(said)):
             columns, of_two = said, bool(_COLUMNS.search(said))
+        if above and found and taken == 1 and found[-1] != above:
+            found, of_two = [*([above] if unsaid else []), *found], of_two or tables.are_two_sides(above)
+            above = ""
         yield from (f"{'' if of_two else side} {_MARK.sub('', one)}".strip() for one in found)
         side = side if found or taken == 1 else ""  # text goes on
         begun = begun or (bool(said) and _is_row(lines[at]))
         below = below or bool(found)
         at += taken
+
+
+def _above(sentences: Sequence[str]) -> str:
+    """The line above a table that says of what its figures are: ``microseconds:``, ``ops/s, before and after:``."""
+    last = sentences[-1] if sentences else ""
+    return last if tables.is_heading(last) and (tables.unit_of(last) or tables.are_two_sides(last)) else ""
 
 
 def _apart(lines: Sequence[str]) -> list[str]:
@@ -126,6 +142,8 @@ def _paragraph(lines: Sequence[str]) -> int:
     for index, (line, following) in enumerate(itertools.pairwise(lines), 1):
         said = following.strip()
         ends = len(line.strip()) < _WRAPPED_CHARS or line.rstrip().endswith(":") or _begins_side(said)
+        ends = ends or bool(_ALIGNED.match(line) and _ALIGNED.match(following))
+        ends = ends or bool(_LIST.match(line.strip()) and (_LIST.match(said) or line.rstrip().endswith(")")))
         if ends or not said or _foreign(said) or _is_row(said) or _BULLET.match(said) or _TRAILER.match(said):
             return index
     return len(lines)
@@ -133,7 +151,12 @@ def _paragraph(lines: Sequence[str]) -> int:
 
 def _begins_side(said: str) -> bool:
     """Whether a line below another is of the figures that follow it, rather than the end of a sentence."""
-    return bool(_SIDE.match(said)) and (not said[0].islower() or " " not in said)
+    return _is_side(said) and (not said[0].islower() or " " not in said)
+
+
+def _is_side(said: str) -> bool:
+    """Whether what follows is of one kernel; "Without it waits get cheaper:" is a sentence."""
+    return bool(_SIDE.match(said)) and not tables.are_two_sides(said) and not _VERB.search(said)
 
 
 def _has_figure(line: str, side: str) -> bool:

@@ -21,6 +21,7 @@ _CODE = re.compile(r"\.(?:c|h|S)$")
 _COMMENT = re.compile(r"^\s*(?:\*|//|/\*)")
 _LIFETIME = frozenset(
     {"free", "get", "put", "hold", "release", "destroy", "kref", "refcount", "unref", "grab", "tryget"}
+    | {"getname", "putname"}
 )
 _LIFETIME_END = ("alloc", "free", "dup")  # kmalloc, kzalloc, kvfree, kstrdup
 _LOCK = frozenset(

@@ -13,13 +13,14 @@ from kdelta.report.tallies import Tally, in_cases, told_once
 from kdelta.report.text import WIDTH, wrap
 
 
-def quoted(claims: Sequence[str], tallies: Sequence[Tally] = (), exact: bool = True) -> str:
+def quoted(claims: Sequence[str], tallies: Sequence[Tally] = (), exact: bool = True, *, identical: bool = False) -> str:
     """A part of a plain-text report, at most 72 columns wide.
 
-    ``tallies``: what was measured; ``exact``: in counts.
+    ``tallies``: what was measured; ``exact``: in counts. ``identical``: both kernels are the same.
     """
     lines = ["", "Figures that the series gives itself (quoted, not checked)", *bullets(map(clean, claims), WIDTH - 1)]
-    if other := _against(claims, tallies, exact):
+    alike = "These get better; with this config machine code and data are identical."
+    if other := _against(claims, tallies, exact) or (alike if identical and directions.of_all(claims) == 1 else ""):
         lines += ["", *wrap(other, WIDTH - 1)]
     return "\n".join(map(safe, lines)) + "\n"
 

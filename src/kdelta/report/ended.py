@@ -6,14 +6,17 @@ Of the answer, what it says of kernels that came to no figure, or not always.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 
-from kdelta.model import GRAVEST_FIRST, UNBOOTED, CellResult
+from kdelta.model import GRAVEST_FIRST, UNBOOTED, CellResult, Warn
 from kdelta.report.figures import absolute
 from kdelta.report.tallies import Tally
+from kdelta.results.warnings import KernelComplained
 from kdelta.units import finite
 from kdelta.verdict import ENDED, at_boot, ended_alone
 
+_PLACES = re.compile(r"\b(?:0x)?[0-9a-f]*\d[0-9a-f]*\b")  # where code is, and who executed it
 _PANIC = "Kernel panic"  # kernel/panic.c
 
 
@@ -86,6 +89,27 @@ def nothing_on(label: str, rows: Sequence[tuple[str, CellResult]], unfinished: b
     if unfinished and any(cell.unbooted for _, cell in rows):
         return f"nothing is measured yet on {label}"
     return ": ".join(filter(None, (f"nothing could be measured on {label}", why_none(rows))))
+
+
+def consoles(warnings: Iterable[Warn], cells: Sequence[CellResult]) -> dict[str, str]:
+    """What kernels said on their consoles, by label: that they panicked, or the first that they complained of."""
+    complaints = {w.kernel: w.lines[0] for w in warnings if isinstance(w, KernelComplained) and w.lines}
+    return panics(cells) | complaints
+
+
+def complained(baseline: str, others: Iterable[str], said: Mapping[str, str]) -> str:
+    """What the first of ``others`` complained of that went on, where the baseline did not complain of the same.
+
+    A WARN costs as much as it executes, so the figures may be its own.
+    """
+    known = _PLACES.sub("#", said.get(baseline, ""))
+    told = ((label, said.get(label, "")) for label in dict.fromkeys(others))
+    found = [(label, text) for label, text in told if text and _PLACES.sub("#", text) != known]
+    if not found:
+        return ""
+    (label, text), more = found[0], len(found) - 1
+    who = f"The kernels of {label} and {more} more complain on their consoles" if more else ""
+    return f"{who or f'The kernel of {label} complains on its console'}, {baseline} does not: {text}"
 
 
 def console(tallies: Sequence[Tally], consoles: Mapping[str, str]) -> str:

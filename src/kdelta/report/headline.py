@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,7 +22,7 @@ from kdelta.report import cautions
 from kdelta.report.brief import brief_of, quoted
 from kdelta.report.cause import at_same_calls, cause
 from kdelta.report.crossed import crossed
-from kdelta.report.ended import console, nothing_on, sometimes, why_none
+from kdelta.report.ended import complained, console, nothing_on, sometimes, why_none
 from kdelta.report.figures import absolute, change, count, effect
 from kdelta.report.tallies import Tally, in_cases, in_results, kind_of, of_case, tallied, told_once
 from kdelta.results.sweep import strings_of
@@ -115,6 +116,7 @@ class Headline(Struct, frozen=True, kw_only=True):
     crossing: str = ""  # what else crosses between CPUs more often, or less
     failed: str = ""  # why no row has a figure on both sides
     sometimes: str = ""  # what a patched kernel did not come to its end in, if not always, where the baseline did
+    complained: str = ""  # what a patched kernel that went on said there, and the baseline did not
     console: str = ""  # what a patched kernel that failed said there, where several: with whose it was
     cautions: tuple[str, ...] = ()  # what figures do not say: of waits, of what is done later, of what grows
     unseen: str = ""  # what of a patch no case executed
@@ -146,6 +148,7 @@ class Headline(Struct, frozen=True, kw_only=True):
         """What the verdicts do not say by themselves, a sentence each; "" where there is nothing to say."""
         evened = "" if self.evened is None else f"At as many system calls: {self.evened.text}"
         return (
+            self.complained.rstrip(".!"),
             evened + (f" in {self.evened.where}" if self.evened is not None and not single else ""),
             self.unequal,
             self.crossing,
@@ -283,7 +286,7 @@ def of_cells(
     rows: Sequence[tuple[str, CellResult]],
     exact: bool,
     unfinished: bool,
-    consoles: Mapping[str, str] | None = None,
+    consoles: Mapping[str, str] = MappingProxyType({}),
     unseen: str = "",
     beside: Sequence[tuple[str, CellResult]] = (),
 ) -> Headline:
@@ -334,7 +337,8 @@ def of_cells(
         cautions=cautions.of([cell for _, cell in compared]),
         failed=why_none(compared),
         sometimes=sometimes(compared),
-        console=console(tallies, consoles or {}),
+        complained=complained(compared[0][1].baseline_label, [t.patched for t in tallies if not t.ended], consoles),
+        console=console(tallies, consoles),
         unfinished=unfinished,
     )
 
@@ -348,7 +352,13 @@ def _absent(why: Mapping[str, str]) -> str:
     return f"; {told} {verb}" if names else ""
 
 
-def of_sweeps(sweeps: Sequence[tuple[str, Sweep]], kernels: Sequence[str], exact: bool, unfinished: bool) -> Headline:
+def of_sweeps(
+    sweeps: Sequence[tuple[str, Sweep]],
+    kernels: Sequence[str],
+    exact: bool,
+    unfinished: bool,
+    consoles: Mapping[str, str] = MappingProxyType({}),
+) -> Headline:
     """The answer of a sweep: ``sweeps`` with the titles of their cases, ``kernels`` oldest first."""
     brief = brief_of(title for title, _ in sweeps)
     sweeps = [(brief.get(title, title), sweep) for title, sweep in sweeps]
@@ -384,4 +394,5 @@ def of_sweeps(sweeps: Sequence[tuple[str, Sweep]], kernels: Sequence[str], exact
         for title, sweep, step in steps
         if step.verdict
     )
-    return Headline(steps=told, largest=found, unfinished=unfinished)
+    said = complained(kernels[0], kernels[1:], consoles)
+    return Headline(steps=told, largest=found, complained=said, unfinished=unfinished)

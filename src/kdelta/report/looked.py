@@ -18,6 +18,7 @@ _SHOWN = 12  # names in a line; the JSON result has all
 _BY_POINTER = ("used by pointer", "its address is taken")  # in the title of a change (attribution/changes.py)
 _NAMESAKES = "functions of this name"  # there, too
 _OF_PROGRAMS = "(the vDSO,"  # there, too
+IDENTICAL = "machine code and data are identical"
 _NOTHING = ": there is nothing to measure"
 UNTOUCHED = "none of its changed instructions ran"
 _UNSHOWN = "what that does to caches and TLBs, counts of instructions do not show"
@@ -122,7 +123,7 @@ def _differ(looked: Looked) -> str:
     if looked.shifted:
         around = f"other things lie around {_names(looked.elsewhere)}; " if looked.elsewhere else ""
         return f"machine code and data are identical, at other addresses: {around}{_UNSHOWN}"
-    return f"machine code and data are identical{_NOTHING}"
+    return f"{IDENTICAL}{_NOTHING}"
 
 
 def _by(looked: Looked) -> str:

@@ -17,7 +17,6 @@ from kdelta.report.scrub import Scrubber
 from kdelta.report.sentences import sentence
 from kdelta.report.system_calls import CallTable
 from kdelta.results.types import CellName, Detail, LegacyLine, Sweep, SweepPoint, SweepStep, case_key, primary
-from kdelta.results.warnings import KernelComplained
 from kdelta.units import finite
 from kdelta.verdict import ended_alone
 from kdelta.verdict.warnings import UNDECIDABLE
@@ -338,15 +337,15 @@ def _shown(result: ExperimentResult, detail: Detail, options: Options) -> list[C
 
 def _headline(result: ExperimentResult, tables: Iterable[Table], sweeps: Sequence[SweepTable]) -> Headline:
     exact, unfinished = result.experiment.mode == "exact", prose.missing(result) > 0
+    said = ended.consoles(result.warnings, result.results)
     if sweeps:
         labels = [kernel.label for kernel in result.experiment.kernels]
-        return headline.of_sweeps([(cell_title(s.source.cell), s.source) for s in sweeps], labels, exact, unfinished)
+        found = [(cell_title(s.source.cell), s.source) for s in sweeps]
+        return headline.of_sweeps(found, labels, exact, unfinished, said)
     if prose.nothing(result):
         return Headline(nothing=looked.nothing(result.experiment.annotations.looked))
     groups = (group for table in tables for group in table.groups)
     rows = [(g.title, cell.source) for g in groups for row in g.rows if not row.explains for cell in row.cells]
-    said = ended.panics([cell for _, cell in rows])
-    said |= {w.kernel: w.lines[0] for w in result.warnings if isinstance(w, KernelComplained) and w.lines}
     unseen, beside = looked.unseen(result.experiment.annotations.looked), (*result.counts, *result.results)
     return headline.of_cells(rows, exact, unfinished, said, unseen, [(cell_title(cell), cell) for cell in beside])
 

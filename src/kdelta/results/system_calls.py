@@ -6,8 +6,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 
-from kdelta.model import CallCount, Experiment, Profile, plans
-from kdelta.results.types import CallFigures, CallRow, CellName, SystemCalls
+from msgspec.structs import replace
+
+from kdelta.model import CallCount, CellResult, Experiment, Profile, plans
+from kdelta.results.types import CallFigures, CallRow, CellName, Detail, SystemCalls
 
 
 def _figures(profile: Profile, name: str) -> CallFigures | None:
@@ -54,6 +56,22 @@ def of_profiles(
                 )
             )
     return tuple(found)
+
+
+def of_row(row: CellResult, before: Profile, after: Profile, detail: Detail) -> Detail:
+    """``detail`` with the system calls of the two kernels of ``row`` alone: of a sweep it has those of the steps."""
+    cell = CellName(case=row.case, metric=row.metric, cgroup=row.cgroup, mitigations=row.mitigations)
+    known = next((one for one in detail.system_calls if one.cell == cell), None)
+    if known is None or not (before.system_calls and after.system_calls):
+        return detail
+    table = SystemCalls(
+        cell=cell,
+        workload=known.workload,
+        baseline_label=row.baseline_label,
+        patched_label=row.patched_label,
+        rows=rows(before, after),
+    )
+    return replace(detail, system_calls=(table,))
 
 
 def _pairs(experiment: Experiment, known: Sequence[int]) -> list[tuple[int, int | None]]:

@@ -293,27 +293,30 @@ def test_a_new_function_that_the_patched_kernel_executed_was_looked_at(
 def test_a_function_of_which_nothing_that_changed_ran_was_not_looked_at(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    names = ("slow", "quick", "kept before", "ops (data)")
+    names = ("slow", "quick", "kept before", "ops (data)", "fresh (new)")  # of a new one, all of it differs
     looked = Looked(functions=9, differ=4, candidates=5, cases=("a",), measured=names)
     made = experiment(mode="exact", annotations=Annotations(looked=looked))
     store.create(made)
-    ran = {"slow": (0, 4), "slow.cold": (9,), "quick": (0, 8)}
+    ran = {"slow": (0, 4), "slow.cold": (9,), "quick": (0, 8), "fresh": (0,)}
     rows = [
-        SimpleNamespace(kernel=kernel, profile=SimpleNamespace(functions=dict.fromkeys(names, 1), places=places))
+        SimpleNamespace(
+            kernel=kernel, profile=SimpleNamespace(functions=dict.fromkeys((*names, "fresh"), 1), places=places)
+        )
         for kernel, places in ((0, {}), (1, ran), (1, {**ran, "slow": (0, 12)}))
     ]
     places = {"slow": {("slow", 8), ("slow.cold", 12)}, "quick": {("quick", 8), ("quick", 16)}}
+    places["fresh"] = {("fresh", at) for at in (0, 4, 8)}
     monkeypatch.setattr(Store, "profiles", lambda *_: rows)
-    monkeypatch.setattr(images, "image_of", lambda kernel: kernel)
+    monkeypatch.setattr(images, "image_of", lambda _: SimpleNamespace(aliases={}))
     monkeypatch.setattr(code, "changed_places", lambda _, __, name: places[name])
     monkeypatch.setattr(code, "left_out", lambda *_: frozenset())
     found = annotate.note_untouched(store, made).annotations.looked
     assert found is not None and (found.untouched, found.measured) == (("slow",), names[1:])
-    assert found.partly == {"quick": (1, 2)}
+    assert found.partly == {"quick": (1, 2), "fresh": (1, 3)}
     assert annotate.note_untouched(store, made) is made, "and nothing is told twice"
     told = " ".join(sentences.sentences(found))
     assert "NOT LOOKED AT, executed, but none of its changed instructions ran: slow." in told
-    assert "Of their changed instructions ran: quick 1 of 2; the figures say nothing of the rest." in told
+    assert "Of their changed instructions ran: fresh 1 of 3, quick 1 of 2; the figures say nothing of the rest." in told
     assert "slow (none of its changed instructions ran)" in sentences.unseen(found)
     places["slow"].add(("slow", 12))
     again = annotate.note_untouched(store, made).annotations.looked

@@ -27,8 +27,8 @@ def kernel(image: Path, digest: str) -> Kernel:
 
 
 def test_the_parts_of_what_a_patch_changed_are_watched() -> None:
-    looked = Looked(functions=9, differ=4, candidates=5, measured=("f", "ops (data)"), untouched=("g",))
-    assert known.watched(experiment(annotations=Annotations(looked=looked))) == {"f", "g"}
+    looked = Looked(functions=9, differ=4, candidates=5, measured=("f", "ops (data)", "n (new)"), untouched=("g",))
+    assert known.watched(experiment(annotations=Annotations(looked=looked))) == {"f", "g", "n"}
     assert known.watched(experiment()) == frozenset()
     table = SymbolTable(
         source="symtab", ranges=(), addresses_le=struct.pack("<4Q", 16, 32, 64, 80), text="a\nf\nf.cold.3\ng"

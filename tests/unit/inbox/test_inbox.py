@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import errno
+import gzip
 import itertools
 import random
 import subprocess
@@ -142,6 +143,18 @@ def test_old_mails_are_left_out_and_a_word_that_names_no_source_is_refused(tmp_p
 def test_a_file_in_which_a_mail_begins_or_nothing_yet_is_an_mbox(head: str, tmp_path: Path) -> None:
     (tmp_path / "box").write_bytes(head.encode())
     assert sources.find(str(tmp_path / "box")).kind == "mbox"
+
+
+def test_a_packed_mbox_is_read_as_it_would_be_unpacked(tmp_path: Path) -> None:
+    """``t.mbox.gz``, as lore.kernel.org hands it out, "holds no mail"."""
+    plain = stand_ins.mbox(tmp_path / "box", stand_ins.twenty())
+    packed = tmp_path / "t.mbox.gz"
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    told = [(one.key, one.state) for one in sources.items(sources.find(str(packed)), 0.0, "")]
+    assert told == [(one.key, one.state) for one in sources.items(sources.find(str(plain)), 0.0, "")]
+    packed.write_bytes(packed.read_bytes()[:-40])
+    with pytest.raises(UserError, match=r"packed as gz, it cannot be read .*; unpack it yourself"):
+        sources.find(str(packed))
 
 
 @settings(max_examples=25, deadline=None, derandomize=True)

@@ -26,6 +26,9 @@ def changes(text: str) -> list[tuple[str | None, str | None]]:
         ("fs/x.c", "fs/x.c"),  # --no-prefix
         ("old/fs/x.c", "new/fs/x.c"),
         ("linux.orig/fs/x.c", "linux/fs/x.c"),  # quilt
+        ("fs/x.c.orig", "fs/x.c"),  # diff -u of a file and the copy that was kept of it
+        ("fs/x.c~", "fs/x.c"),
+        ("fs/x.c", "fs/x.c.new"),
         ("linux-7.3.orig/fs/x.c\t2026-01-01 00:00:00.000000000 +0000", "linux-7.3/fs/x.c\t2026-01-02 00:00:00 +0000"),
     ],
 )

@@ -49,6 +49,17 @@ from kdelta.kernel import directions
         ("3 % faster. Writes are 2 % slower.", 0),
         ("from 71ns down to 65ns per call", 1),
         ("900 microseconds -> 1.1 milliseconds", -1),
+        ("score 812 (higher is better)", 0),
+        ("perf bench sched pipe 4.11 usecs/op -> 4.12 usecs/op", 0),
+        ("v1 made it 12% slower; that is gone", 0),
+        ("page-faults 178 -> 71", 1),
+        ("task-clock msec 0.81 -> 0.84", -1),
+        ("time in usecs: 12 -> 11", 1),
+        ("this decreases page allocs by 60%", 1),
+        ("1.5 million more allocations a second", 0),
+        ("about 1.5% speed up of readlink", 1),
+        ("perf bench sched pipe: 9.8 usecs/op -> 9.1 usecs/op", 1),
+        ("12.4 -> 12.9 cycles/byte", -1),
     ],
 )
 def test_which_way_a_figure_goes(line: str, way: int) -> None:
@@ -79,10 +90,28 @@ def test_several_figures_go_one_way_or_none() -> None:
         (["Before: 12 tasks", "After: 14 tasks"], 0),
         (["before: 9.1M calls/s", "after: 412M calls/s"], 1),
         (["before after", "close 1812 ns 241 ns (-86.7%)"], 1),
-        (["tasks before after", "1 612 ns 615 ns", "2 812 ns 715 ns"], 0),
+        (["tasks before after", "1 612 ns 635 ns", "2 812 ns 715 ns"], 0),
+        (["tasks before after", "1 612 ns 615 ns", "2 812 ns 715 ns"], 1),
         (["after before", "close 1812 ns 241 ns"], 0),
+        (["before: 1.31 Mops/s", "after: 2.07 Mops/s (+58%)"], 1),
+        (["lat_proc, microseconds:", "6.12 6.12+patch", "fork 61.4 38.9 (-36.6%)", "exec 178.2 150.1"], 1),
+        (["lat_proc:", "6.12 6.12+patch", "fork 61.4 38.9"], 0),
+        (["open1, 10 seconds each (ops/s):", "tasks before after delta", "96 1823392 1804111 -1.1%"], -1),
+        (["ns per call:", "depth before after", "2 214 169", "40 912 941"], 0),
+        (["Index (higher is better):", "| | base | patched |", "| syscall | 812.1 | 799.3 |"], -1),
+        (["before (us) after (us)", "pipe 4.1 3.9"], 1),
+        (["ns/op", "before after", "SIGSEGV 1240 1151"], 1),
+        (["netperf (10^6bits/sec):", "before: 61234.12", "after: 74410.51"], 1),
+        (["bogo ops/s, before after:", "pipe 412 390"], -1),
+        (["ops/s and their latency in us:", "before after", "pipe 4.1 3.9"], 0),
+        (["before after (ns)", "pipe 4.1 3.9 3.8"], 0),
     ],
 )
 def test_lines_before_and_after_tell_it_together(lines: list[str], way: int) -> None:
     """A series that claims less time, and executes more instructions, was not said to."""
     assert directions.of_all(lines) == way
+
+
+def test_figures_that_hardly_differ_beside_no_cost_say_that_nothing_changes() -> None:
+    assert directions.alike(["There is no cost: 24.1 MB/s -> 24.0 MB/s."])
+    assert not directions.alike(["There is no cost: 24.1 MB/s -> 23.0 MB/s."])

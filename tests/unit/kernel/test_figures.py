@@ -147,6 +147,7 @@ def test_rows_of_a_table_are_told_below_its_columns() -> None:
         "crypto   12   13\n"
     )
     assert list(figures.told(said)) == [
+        "Higher is better:",
         "base patched delta",
         "usecs/op 5.12 3.41 -33.4%",
         "loops 195312 293255",
@@ -192,7 +193,47 @@ def test_a_table_of_two_kernels_may_round_its_numbers() -> None:
     said = (
         "Opens a second:\n\n             vanilla   patched\n4 threads    5.2M      5.6M\n8 threads    9.4M      10.1M\n"
     )
-    assert list(figures.told(said)) == ["vanilla patched", "4 threads 5.2M 5.6M", "8 threads 9.4M 10.1M"]
+    rows = ["vanilla patched", "4 threads 5.2M 5.6M", "8 threads 9.4M 10.1M"]
+    assert list(figures.told(said)) == ["Opens a second:", *rows]
+
+
+def test_what_stands_above_a_table_is_told_where_it_says_of_what_its_figures_are() -> None:
+    """Of "before after" and "14.71 12.38" nobody could tell what got better."""
+    said = "hackbench -g 16 (seconds, average of 5):\n\n   before   after\n   14.71    12.38\n"
+    rows = ["before after", "14.71 12.38"]
+    assert list(figures.told(said)) == ["hackbench -g 16 (seconds, average of 5):", *rows]
+    assert list(figures.told(said.replace("seconds, ", ""))) == rows
+    heading, sides = "readlink(2), ops/s:", ["before: 3740045", "after: 3796320 (+1.5%)"]
+    assert list(figures.told("\n".join((heading, *sides)))) == [heading, *sides]
+    heading, said = "will-it-scale, before after:", "\n\neventfd1   71231109  71234402\nmalloc1    3819022   3790134\n"
+    assert list(figures.told(heading + said)) == [heading, "eventfd1 71231109 71234402", "malloc1 3819022 3790134"]
+
+
+def test_items_of_a_list_are_told_one_by_one_however_long() -> None:
+    rows = [
+        "will-it-scale pipe1_processes: 1,823,392 -> 2,004,111 (+9.9%)",
+        "perf bench sched pipe: 9.8 usecs/op -> 9.1 usecs/op",
+        "hackbench -P: 2.31s -> 2.33s (noise)",
+    ]
+    assert list(figures.told("\n".join(rows))) == rows
+    aligned = (
+        "perf bench futex wait-parallel:    avg 412 usecs -> 371 usecs\nperf bench futex wake:   no change (0.02 ms)"
+    )
+    assert list(figures.told(aligned)) == [" ".join(row.split()) for row in aligned.split("\n")]
+    assert list(figures.told(f"{rows[0]}\nperf bench syscall basic is the same.")) == rows[:1]
+
+
+def test_a_sentence_that_begins_as_a_side_does_is_none() -> None:
+    """Figures below "Without it waits get cheaper:" were those of the kernel without the patch."""
+    said = "perf bench futex:    412 usecs -> 371 usecs"
+    row = " ".join(said.split())
+    assert list(figures.told(f"Without it waits get cheaper:\n\n{said}\n")) == [row]
+    assert list(figures.told(f"Without the patch:\n\n{said}\n")) == [f"Without the patch: {row}"]
+
+
+def test_a_unit_alone_above_the_columns_is_told_with_them() -> None:
+    said = "Faults are faster.\n\n                ns/op\n            before   after\n  SIGSEGV     1240    1151\n"
+    assert list(figures.told(said)) == ["ns/op", "before after", "SIGSEGV 1240 1151"]
 
 
 def test_the_mark_of_a_list_is_not_quoted() -> None:

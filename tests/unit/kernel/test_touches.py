@@ -17,6 +17,10 @@ def test_the_head_of_a_function_calls_nothing() -> None:
     heads = [f"{sign} void mmdrop(struct mm_struct *mm)" for sign in ("-static inline", "+static __always_inline")]
     assert touches.of(diff(*heads)) == touches.Touched()
     assert touches.of(diff("+\tmmdrop(mm);")).lifetimes == ("mmdrop",)
+    assert touches.of(diff("-\tchar *page = __getname();", "+\t__putname(page);")).lifetimes == (
+        "__getname",
+        "__putname",
+    )
     assert touches.of(diff("+static void f(void) { kfree(p); }")).lifetimes == ("kfree",)
     assert touches.of(diff("+#define done(p) kfree(p)")).lifetimes == ("kfree",)
 

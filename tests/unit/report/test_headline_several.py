@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from kdelta.attribution.line_table import NAMELESS
 from kdelta.model import UNBOOTED, CellResult
-from kdelta.report.headline import of_cells
+from kdelta.report.headline import of_cells, of_sweeps
 from unit.report.report_samples import cell
 
 EXACT: dict[str, Any] = {"metric": "instructions", "unit": "instructions/op"}
@@ -18,8 +18,30 @@ EXACT: dict[str, Any] = {"metric": "instructions", "unit": "instructions/op"}
 def test_of_several_kernels_it_says_whose_console_it_was() -> None:
     failed = replace(cell("a", verdict=None, state="panicked"), patched_label="early")
     rows = [("a", cell("a", **EXACT)), ("a", failed)]
-    told = of_cells(rows, True, False, {"early": "Kernel panic - not syncing: VFS", "7.0": "WARNING"}).text
+    told = of_cells(rows, True, False, {"early": "Kernel panic - not syncing: VFS"}).text
     assert told.endswith("On the console of early: Kernel panic - not syncing: VFS."), told
+
+
+def test_a_kernel_that_went_on_and_complained_is_told_of_unless_the_baseline_did_so_too() -> None:
+    """Fewer rounds of ChaCha made getrandom(2) "+1885 %, because report_bug is new": its WARN was in a note alone."""
+    warned = "WARNING: CPU: 0 PID: 0 at lib/crypto/chacha.c:21 chacha_permute+0x2a0/0x2b0"
+    rows = [("a", cell("a", **EXACT)), ("a", replace(cell("a", **EXACT), patched_label="7.1"))]
+    told = of_cells(rows, True, False, {"7.0": warned}).text
+    assert told.endswith(f"The kernel of 7.0 complains on its console, 6.12 does not: {warned}."), told
+    told = of_cells(rows, True, False, {"7.0": warned, "7.1": "UBSAN: x"}).text
+    assert "The kernel of 7.0 and 1 more complains" not in told and "The kernels of 7.0 and 1 more complain" in told
+    elsewhere = warned.replace(":21", ":23").replace("0x2a0", "0x3a1").replace("PID: 0", "PID: 12")
+    assert "complain" not in of_cells(rows, True, False, {"6.12": warned, "7.0": elsewhere}).text
+    assert "complain" in of_cells(rows, True, False, {"6.12": "UBSAN: x", "7.0": elsewhere}).text
+    assert "complain" not in of_cells(rows, True, False, {"6.12": warned}).text
+
+
+def test_of_a_series_too_a_kernel_that_complains_is_told_of() -> None:
+    kernels = ("0/2 before the series", "1/2 a", "2/2 b")
+    told = of_sweeps([], kernels, True, False, {"1/2 a": "WARNING: x", "2/2 b": "WARNING: x"}).text
+    assert told.endswith(
+        "The kernels of 1/2 a and 1 more complain on their consoles, 0/2 before the series does not: WARNING: x."
+    )
 
 
 def test_a_line_that_moves_now_for_one_that_no_longer_does_is_told_with_it() -> None:

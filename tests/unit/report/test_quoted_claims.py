@@ -4,7 +4,10 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
+from kdelta.model import Looked
+from kdelta.report import looked
 from kdelta.report.claims import quoted
 from kdelta.report.tallies import tallied
 from unit.report.report_samples import cell
@@ -35,6 +38,16 @@ def test_a_claim_that_the_result_contradicts_is_named(
 
 def test_where_nothing_was_measured_figures_are_quoted_alone() -> None:
     assert OTHER not in quoted(BETTER)
+
+
+def test_figures_that_get_better_by_the_same_machine_code_are_named() -> None:
+    """A raw spinlock "takes 3 % less time", and without PREEMPT_RT is the same code."""
+    same = Looked(functions=9, differ=0, candidates=5)
+    assert looked.nothing(same).endswith(f": {looked.IDENTICAL}")
+    assert not looked.nothing(replace(same, not_built=("a.c",))).endswith(looked.IDENTICAL)
+    told = "These get better; with this config machine code and data are identical."
+    assert told in " ".join(quoted(BETTER, identical=True).split())
+    assert told not in " ".join(quoted(WORSE, identical=True).split())
 
 
 @pytest.mark.parametrize(

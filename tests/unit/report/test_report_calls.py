@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from kdelta.model import CallCount, Case, ExperimentResult, Profile, plans
 from kdelta.report import registry
+from kdelta.report import system_calls as calls
 from kdelta.report.view import build
 from kdelta.results import system_calls
 from kdelta.results.types import Detail, SystemCalls
@@ -49,6 +50,19 @@ def test_in_a_sweep_a_version_stands_beside_the_one_before_as_its_step_does() ->
     found = system_calls.of_profiles(asked, cell_profiles)
     assert [(one.baseline_label, one.patched_label) for one in found] == [("6.12", "7.0"), ("7.0", "7.3")]
     assert [row.delta for row in found[1].rows] == [row.delta for row in tables(AFTER, BEFORE)[0].rows]
+
+
+def test_why_of_a_sweep_compares_calls_of_the_kernels_that_it_compares_functions_of() -> None:
+    """From 0/3 to 3/3 pipe_write() cost 6 more, and write(2), from 2/3 to 3/3, the same."""
+    asked = experiment("6.12", "7.0", "7.3", mode="exact", plan=plans.Sweep())
+    asked = replace(asked, cases=(Case(workload="program", label="git status"),))
+    found = system_calls.of_profiles(asked, {(0, "default"): {0: BEFORE, 1: AFTER, 2: AFTER}})
+    row = replace(cell("git status"), metric="instructions", patched_label="7.3")
+    (table,) = system_calls.of_row(row, BEFORE, AFTER, Detail(system_calls=found)).system_calls
+    assert (table.baseline_label, table.patched_label) == ("6.12", "7.3")
+    assert table.rows == tables(BEFORE, AFTER)[0].rows
+    text = calls.below(row, Detail(system_calls=(table,)), everything=True)
+    assert "git status, 6.12 -> 7.3" in text
 
 
 def test_the_largest_difference_comes_first_and_each_side_may_lack_a_call() -> None:
