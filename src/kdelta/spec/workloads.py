@@ -386,6 +386,8 @@ def catalogue(own: Iterable[Path] = ()) -> dict[str, Workload]:
         for name, path in workload.data_files.items():
             if data.setdefault(name, path) != path:
                 raise UserError(f"workload {workload.source_path}: data {name!r} is also {data[name]}: rename it")
+            if not path.is_file():
+                raise UserError(f"workload {workload.source_path}: its data {path} is not there")
     return found
 
 

@@ -131,6 +131,9 @@ def test_a_folder_without_a_workload_and_a_file_without_one_are_refused(tmp_path
 
 def test_data_of_an_own_workload_lies_beside_it_and_may_not_take_a_name(tmp_path: Path) -> None:
     write(tmp_path, GOOD.replace('help = "A workload."', 'help = "A workload."\ndata = ["table.txt"]'))
+    with pytest.raises(UserError, match=r"mine\.c: its data .*/table\.txt is not there"):  # was "free space"
+        catalogue([tmp_path])
+    (tmp_path / "table.txt").write_text("")
     assert catalogue([tmp_path])["mine"].data_files == {"table.txt": tmp_path / "table.txt"}
     write(tmp_path, GOOD.replace('help = "A workload."', 'help = "A workload."\ndata = ["path_lookup/paths.txt"]'))
     with pytest.raises(UserError, match=r"data 'path_lookup/paths.txt' is also"):
