@@ -170,6 +170,7 @@ class Workload(Struct, frozen=True, kw_only=True):
     metrics: tuple[Metric, ...]
     source_path: Path
     counted: Counted | None = None  # the program that it is, with a number of operations
+    floor_said: bool = True  # by its TOML file
     every_cpu: bool = False  # counted on several CPUs it has a task on each (guest/case.h)
 
     @property
@@ -297,8 +298,8 @@ def load(path: Path, floor: float = 0.0) -> Workload:
         raise UserError(f"workload {path}: name is {entry.name!r}; it must be the file's, {path.stem!r}")
     if not source.is_file():
         raise UserError(f"workload {path}: {source.name} is missing next to it")
-    floor = floor if entry.floor_percent < 0 else entry.floor_percent
-    return _workload(msgspec.structs.replace(entry, floor_percent=floor), source, entry.name, entry.title)
+    found, said = _workload(entry, source, entry.name, entry.title), entry.floor_percent >= 0
+    return found if said else msgspec.structs.replace(found, floor_percent=floor, floor_said=False)
 
 
 def _template(name: str) -> Entry:
