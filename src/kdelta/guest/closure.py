@@ -26,6 +26,7 @@ from msgspec import Struct
 
 from kdelta.errors import UserError
 from kdelta.guest import shims
+from kdelta.spec.counted import SCRATCH
 
 _DEFAULT = ("/lib", "/usr/lib", "/lib64", "/usr/lib64", "/usr/local/lib")  # the last one is musl's
 _CACHED = re.compile(r"^\s*(\S+) \(([^)]*)\) => (\S+)$")
@@ -313,6 +314,16 @@ def on_path(name: str, cwd: Path = Path()) -> Path:
         remedy = _meant(name) or "; give its path, or install it"
         raise UserError(f"program {name}: it is not on this machine's PATH{remedy}")
     return shims.meant(Path(os.path.abspath(found)))
+
+
+def bases(here: Path, runs_in: str) -> tuple[Path, ...]:
+    """Where relative paths of a command may begin: here, and in --cwd, as after a ``cd``; guests have a /tmp."""
+    return (here, here / runs_in) if runs_in not in ("", SCRATCH) else (here,)
+
+
+def base_of(name: str, here: Path, runs_in: str) -> Path:
+    """Where the path ``name`` begins; here, if it is nowhere."""
+    return next((base for base in bases(here, runs_in) if os.path.exists(base / name)), here)
 
 
 def as_typed(name: str, found: str, cwd: Path) -> str:

@@ -221,9 +221,9 @@ def _is_there(folder: Path, around: Here | None) -> bool:
 
 
 def parts(word: str) -> tuple[str, ...]:
-    """What of a word may be a path: itself, and a path behind its first ``=``, as in ``if=/etc/passwd``."""
+    """What of a word may be a path: itself, and one behind its first ``=`` (``if=/etc/passwd``) or ``file://``."""
     behind = word.partition("=")[2]
-    paths = (word, *([behind] if behind.startswith(("/", "./", "../")) else []))
+    paths = (word, *(one for one in (behind, word.partition("file://")[2]) if one.startswith(("/", "./", "../"))))
     return tuple(text for text in paths if text and "\0" not in text and len(text) < _PATH_BYTES)
 
 

@@ -145,11 +145,12 @@ def _given(tree: Tree, program: Program, cwd: Path, lookup: _Lookup) -> None:
         here.refuse_mounted("--tree", text, cwd / text)
         tree.add_all(Path(os.path.abspath(cwd / text)))
     words = (*program.argv[1:], *shell.typed(program.argv), *program.env)
-    for text in (text for word in words for text in here.parts(word)):
-        if os.path.isfile(cwd / text):  # not Path's own: a word may be too long for a name
-            tree.add(cwd / text)
-            if os.access(cwd / text, os.X_OK):  # strace ./program; but sha256sum ./program-of-another-machine too
-                _guessed(tree, os.path.abspath(cwd / text), cwd, lookup)
+    bases = closure.bases(cwd, program.cwd)
+    named = [base / text for word in words for text in here.parts(word) for base in bases]
+    for path in (path for path in named if os.path.isfile(path)):  # not Path's own: it may be too long for a name
+        tree.add(path)
+        if os.access(path, os.X_OK):  # strace ./program; but sha256sum ./program-of-another-machine too
+            _guessed(tree, os.path.abspath(path), cwd, lookup)
 
 
 def _spec(
@@ -176,9 +177,10 @@ def _commands(tree: Tree, program: Program, cwd: Path, lookup: _Lookup) -> dict[
     for argv in found.values():
         if not argv:
             raise UserError("program: --setup and --between take a command")
-        typed, argv[0] = argv[0], str(_program(tree, argv[0], cwd, lookup))
-        for path in shell.programs(argv, cwd, environment.SEARCHED):
-            _guessed(tree, path, cwd, lookup)
+        typed, argv[0] = argv[0], str(_program(tree, argv[0], closure.base_of(argv[0], cwd, program.cwd), lookup))
+        for base in closure.bases(cwd, program.cwd):
+            for path in shell.programs(argv, base, environment.SEARCHED):
+                _guessed(tree, path, base, lookup)
         argv[0] = argv[0] if program.cwd else closure.as_typed(typed, argv[0], cwd)
     return found
 

@@ -70,7 +70,9 @@ def typed(argv: Sequence[str]) -> tuple[str, ...]:
     """
     if Path(argv[0]).name not in _SHELLS | _STARTERS:
         return ()
-    found = dict.fromkeys(word for text in argv[1:] if " " in text for word in _WORD.findall(text))
+    found = dict.fromkeys(
+        word.removeprefix("file://") for text in argv[1:] if " " in text for word in _WORD.findall(text)
+    )
     return tuple(word for word in found if word.startswith("/") and _is_readable(word))
 
 

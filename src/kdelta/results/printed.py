@@ -32,6 +32,9 @@ _LACKS: tuple[tuple[Lack, re.Pattern[str]], ...] = (
     ("memory", re.compile(r"annot allocate memory|No space left on device|\b[Oo]ut of memory\b")),
     ("network", re.compile(r"Network is unreachable|Name or service not known|failure in name resolution")),
     ("right", re.compile(r"Operation not permitted|Function not implemented|Operation not supported")),
+    # Of gpg without its agent, of man and fontconfig without their files: without errno's words, which go before.
+    ("file", re.compile(r"(?i)\b(?:can'?t|cannot|could not|(?:unable|failed) to) (?:open|load)\b(?!.*denied)")),
+    ("file", re.compile(r"\bprobably not installed\b|\bis not installed$")),
 )
 _FIGURES = re.compile(r"\d+(?:[.,:]\d+)*")
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import fnmatch
 import itertools
 import math
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -78,6 +79,8 @@ def _choices(text: str, workload: Workload, piece: str) -> tuple[str, list[str]]
     """``writers=1|2`` -> ("writers", ["1", "2"]), checked and canonical."""
     knob, equals, values = piece.partition("=")
     knob = knob.strip()
+    if not equals and (path := c_file(text)) is not None:
+        raise UserError(f"case {text!r}: {piece!r} is not knob=value; {_one_of(path, piece)}")
     if not equals or not values:
         raise UserError(f"case {text!r}: {piece!r} is not knob=value")
     if knob not in workload.params:
@@ -114,11 +117,17 @@ def _named(text: str, name: str, catalogue: Mapping[str, Workload]) -> list[Work
     return found
 
 
+def _one_of(path: Path, name: str) -> str:
+    return f"one case of a file: --workloads {shlex.quote(str(path.parent))} --case {shlex.quote(name.strip())}"
+
+
 def _not_there(name: str, catalogue: Mapping[str, Workload]) -> str:
     """What to write instead of ``name``, which is no case."""
     listed = [piece.strip().rstrip("/") for piece in name.split(",")]
     if len(listed) > 1 and all(piece in catalogue for piece in listed):
         return f"cases are given one by one: {' '.join(f'--case {piece}' for piece in listed)}"
+    if (path := c_file(name.rpartition("/")[0])) is not None:
+        return _one_of(path, name.rpartition("/")[2])
     if name.startswith(("./", "../", "/")):
         return f"a file of cases is C and ends in .c, as in --case {name}.c"
     if set(listed) <= set(suites.suites()):

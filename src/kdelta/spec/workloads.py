@@ -31,6 +31,7 @@ RESERVED = frozenset(
     {"limit_ms", "warmup", "windows", "window_ms", "latency_ops", "reps", "ops", "cgroup", "batches", "pmu", "pressure"}
 )
 
+_AS_GOT = " (as guests get it: of a bool 0 or 1, of a size its bytes)"
 _SIZES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
 _SIZE = re.compile(r"^([0-9]+)([KMG]?)(?:i?B)?$", re.IGNORECASE)
 _BOOLS = {"0": "0", "off": "0", "no": "0", "false": "0", "1": "1", "on": "1", "yes": "1", "true": "1"}
@@ -136,7 +137,7 @@ class Entry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     exact_ops: Annotated[int, Meta(ge=0)] = 16  # per exact repetition; 0: the workload has no exact mode
     endless: bool = False  # its loop never returns: operations are counted, not counted off
     exact_label: str = ""  # what an exact figure means where that is not plain
-    floor_percent: Annotated[float, Meta(ge=0)] = 0.0  # exact mode: differences below are noise of the path
+    floor_percent: Annotated[float, Meta(ge=0)] = -1.0  # exact: differences below are noise of the path; -1: not said
     part: str = ""  # what an operation consists of, where figures per part are of interest
     parts_per_op: Positive = 1
     data: tuple[str, ...] = ()
@@ -170,6 +171,7 @@ class Workload(Struct, frozen=True, kw_only=True):
     metrics: tuple[Metric, ...]
     source_path: Path
     counted: Counted | None = None  # the program that it is, with a number of operations
+    floor_said: bool = True  # by its TOML file
     every_cpu: bool = False  # counted on several CPUs it has a task on each (guest/case.h)
 
     @property
@@ -240,11 +242,11 @@ def _complaint(entry: Entry) -> str:
             return f"params.{name}: the default {param.default!r} is not {error}"
         for other, values in param.only_with.items():
             if other not in entry.params or not values or not _takes(entry.params[other], values):
-                return f"params.{name}: only_with names {other}, which is not a parameter, or not one of its values"
+                return f"params.{name}: only_with names {other}, no parameter, or not one of its values{_AS_GOT}"
     for need in entry.needs:
         for other, values in need.when.items():
             if other not in entry.params or not _takes(entry.params[other], values):
-                return f"needs: when names {other}, which is not a parameter, or a value that it does not take"
+                return f"needs: when names {other}, which is not a parameter, or a value that it does not take{_AS_GOT}"
     names = [m.name for m in entry.metrics]
     if len(set(names)) != len(names):
         return "metrics: two have the same name"
@@ -285,8 +287,8 @@ def load_entry(path: Path) -> Entry:
     return entry
 
 
-def load(path: Path) -> Workload:
-    """The workload of one TOML file; its C file must lie beside it.
+def load(path: Path, floor: float = 0.0) -> Workload:
+    """The workload of one TOML file, with this ``floor`` where it says none; its C file must lie beside it.
 
     Raises:
         UserError: as ``load_entry``, or when the names do not agree.
@@ -297,7 +299,8 @@ def load(path: Path) -> Workload:
         raise UserError(f"workload {path}: name is {entry.name!r}; it must be the file's, {path.stem!r}")
     if not source.is_file():
         raise UserError(f"workload {path}: {source.name} is missing next to it")
-    return _workload(entry, source, entry.name, entry.title)
+    found, said = _workload(entry, source, entry.name, entry.title), entry.floor_percent >= 0
+    return found if said else msgspec.structs.replace(found, floor_percent=floor, floor_said=False)
 
 
 def _template(name: str) -> Entry:
@@ -341,7 +344,7 @@ def _own(path: Path, kind: sources.Kind) -> Iterator[Workload]:
     elif kind == "testcase" and not entry.exists():
         yield _testcase(path)
     elif entry.exists():
-        yield load(entry)
+        yield load(entry, _template("case").floor_percent)  # its placebos are not known: some moved by 0.05 %
     else:
         raise UserError(f"workload {path}: {entry.name} is missing next to it; {users.HOW_TO}")
 
@@ -386,6 +389,8 @@ def catalogue(own: Iterable[Path] = ()) -> dict[str, Workload]:
         for name, path in workload.data_files.items():
             if data.setdefault(name, path) != path:
                 raise UserError(f"workload {workload.source_path}: data {name!r} is also {data[name]}: rename it")
+            if not path.is_file():
+                raise UserError(f"workload {workload.source_path}: its data {path} is not there")
     return found
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kdelta.guest import here, packing
+from kdelta.guest import here, packing, shell
 from kdelta.spec.program import Program
 
 
@@ -176,3 +176,11 @@ def test_a_directory_that_is_too_large_is_told(tmp_path: Path, monkeypatch: pyte
     assert here.packs_all("/") == "--follow packs what it opens"
     around = here.find(away)
     assert around.note and here.named((".",), away, around) == ()
+
+
+def test_a_path_is_named_behind_file_too(tmp_path: Path) -> None:
+    """``curl -s file:///etc/services`` had no such file in the guest."""
+    assert here.parts("file:///etc/services") == ("file:///etc/services", "/etc/services")
+    assert here.parts("--url=file:///etc/services")[-1] == "/etc/services"
+    (tmp_path / "x").write_text("")
+    assert shell.typed(("/bin/sh", "-c", f"curl -s file://{tmp_path}/x")) == (f"{tmp_path}/x",)

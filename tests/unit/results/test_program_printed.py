@@ -121,6 +121,9 @@ MISSED = "script: failed to execute /bin/sh: No such file or directory"
         *(MISSED, "sh: 1: convert: not found", "bash: line 1: x: command not found", "`RubyGems' were not loaded."),
         "PHP Warning:  PHP Startup: Unable to load dynamic library 'pdo.so' (tried: /usr/lib/php/pdo.so)",
         "no yaml here: No module named 'yaml'",
+        "gpg: error running '/usr/bin/gpg-agent': probably not installed",
+        "Fontconfig error: Cannot load default config file: No such file: (null)",
+        "man: can't open the manpath configuration file /etc/manpath.config",
     ],
 )
 def test_a_program_that_says_that_it_lacks_a_file_and_ends_well_is_told(tmp_path: Path, line: str) -> None:

@@ -22,6 +22,14 @@ def shipped() -> dict[str, Workload]:
     return catalogue()
 
 
+@pytest.mark.parametrize("typed", ["{}:one", "{}/one"])
+def test_one_case_of_a_file_is_named_otherwise(tmp_path: Path, typed: str) -> None:
+    """``./two.c:one`` was no knob=value, and ``./two.c/one`` was to end in .c; neither said what to write."""
+    (tmp_path / "two.c").write_text(TWO)
+    with pytest.raises(UserError, match=f"one case of a file: --workloads {tmp_path} --case one$"):
+        parse_case(typed.format(tmp_path / "two.c"), catalogue([tmp_path / "two.c"]))
+
+
 def test_a_grid_is_the_product_of_its_values_in_the_order_written(shipped: dict[str, Workload]) -> None:
     cases = parse_case("pipe:writers=1|2|5,readers=5|10,message=128K", shipped)
     assert [(c.params["writers"], c.params["readers"]) for c in cases] == [

@@ -81,6 +81,7 @@ def test_a_case_has_every_parameter_given(shipped: dict[str, Workload]) -> None:
         ("[params.count]", "[params.windows]", "reserved for the harness"),
         ('type = "int"', 'type = "choice"', "choices are needed"),
         ('help = "how many"', 'help = "x"\nonly_with = { shape = ["round"] }', "only_with names shape"),
+        ('help = "how many"', 'help = "x"\n[[needs]]\nconfig = "X"\nwhen = { count = ["4K"] }', "of a size its bytes"),
         ('name = "mine"', 'name = "other"', "it must be the file's"),
         ('title = "Mine"', "", "title"),
         ('title = "Mine"', "title = ", "mine.toml"),
@@ -131,6 +132,9 @@ def test_a_folder_without_a_workload_and_a_file_without_one_are_refused(tmp_path
 
 def test_data_of_an_own_workload_lies_beside_it_and_may_not_take_a_name(tmp_path: Path) -> None:
     write(tmp_path, GOOD.replace('help = "A workload."', 'help = "A workload."\ndata = ["table.txt"]'))
+    with pytest.raises(UserError, match=r"mine\.c: its data .*/table\.txt is not there"):  # was "free space"
+        catalogue([tmp_path])
+    (tmp_path / "table.txt").write_text("")
     assert catalogue([tmp_path])["mine"].data_files == {"table.txt": tmp_path / "table.txt"}
     write(tmp_path, GOOD.replace('help = "A workload."', 'help = "A workload."\ndata = ["path_lookup/paths.txt"]'))
     with pytest.raises(UserError, match=r"data 'path_lookup/paths.txt' is also"):
@@ -140,6 +144,14 @@ def test_data_of_an_own_workload_lies_beside_it_and_may_not_take_a_name(tmp_path
 def test_a_workload_without_a_metric_has_those_of_a_case(tmp_path: Path) -> None:
     write(tmp_path, GOOD[: GOOD.index("[[metrics]]")])
     assert [m.name for m in catalogue([tmp_path])["mine"].metrics] == ["ns_per_op", "p50", "p99"]
+
+
+@pytest.mark.parametrize(("said", "floor"), [("", 0.5), ("floor_percent = 0.0\n", 0.0), ("floor_percent = 2\n", 2.0)])
+def test_a_workload_that_says_no_floor_has_that_of_a_case(tmp_path: Path, said: str, floor: float) -> None:
+    """One with two sends a socket was "-0.05 %, improved" between 6.12 and 6.12 with a longer command line."""
+    write(tmp_path, GOOD.replace("[params", said + "[params"))
+    known = catalogue([tmp_path])
+    assert (known["mine"].floor_percent, known["getppid"].floor_percent) == (floor, 0.0)
 
 
 def test_a_testcase_of_will_it_scale_is_a_workload_named_after_its_file() -> None:
