@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Iterator, Set
 from typing import Literal
 
 from kdelta.kernel import tables
@@ -70,12 +71,15 @@ _STAYS = re.compile(  # of figures: no "no functional change"
     re.I,
 )
 _EARLIER = re.compile(r"(?:in\s)?v\d+\b", re.I)  # what changed since an earlier version is no claim of this one
+_IN_NOISE = re.compile(
+    r"(?:that|this|it|these|those|both|all|the (?:difference|change)s?)\b[^.;:\d]{0,40}\bnoise\b", re.I
+)
 _DENIED = re.compile(r"\b(?:no|not|n't|without|neither|never|than before|noise|same|unchanged)\b", re.I)
 
 
 def of(line: str) -> Direction:
     """Which way one line goes: ``4.2 us -> 3.1 us``, ``3 % faster``; of several sentences, those that go any."""
-    parts = _SENTENCE.split(_SCALE.sub("", line))
+    parts = _believed(_SENTENCE.split(_SCALE.sub("", line)))
     return _one({_of_part(part) for part in parts} - {0})
 
 
@@ -101,7 +105,7 @@ def of_all(lines: Iterable[str]) -> Direction:
     found: set[Direction] = set()
     before: dict[str, list[tuple[str, str, str]]] = {}
     columns = unit = ""
-    for line in lines:
+    for line in _believed(lines):
         found |= {of(line)}
         if tables.are_two_sides(line):
             columns, unit = line, tables.unit_of(line) or unit
@@ -138,7 +142,15 @@ def _of_row(columns: str, row: str, unit: str) -> Direction:
 def alike(lines: Iterable[str]) -> bool:
     """Whether a line says of what it measured that nothing changes, and none that something gets worse."""
     told = tuple(lines)
-    return any(map(_STAYS.search, told)) and of_all(_STAYS.sub("", line) for line in told) != -1
+    return any(map(_STAYS.search, told)) and of_all(_STAYS.sub("", line) for line in _believed(told)) != -1
+
+
+def _believed(lines: Iterable[str]) -> Iterator[str]:
+    """``lines`` without those of which the next one says that they are noise: "That is within the noise."."""
+    every = tuple(lines)
+    for line, following in itertools.zip_longest(every, every[1:], fillvalue=""):
+        if not _IN_NOISE.match(following):
+            yield line
 
 
 def _one(found: Set[Direction]) -> Direction:

@@ -91,10 +91,9 @@ def nothing_on(label: str, rows: Sequence[tuple[str, CellResult]], unfinished: b
     return ": ".join(filter(None, (f"nothing could be measured on {label}", why_none(rows))))
 
 
-def consoles(warnings: Iterable[Warn], cells: Sequence[CellResult]) -> dict[str, str]:
-    """What kernels said on their consoles, by label: that they panicked, or the first that they complained of."""
-    complaints = {w.kernel: w.lines[0] for w in warnings if isinstance(w, KernelComplained) and w.lines}
-    return panics(cells) | complaints
+def complaints(warnings: Iterable[Warn]) -> dict[str, str]:
+    """The first that each kernel complained of on its console, by label."""
+    return {w.kernel: w.lines[0] for w in warnings if isinstance(w, KernelComplained) and w.lines}
 
 
 def complained(baseline: str, others: Iterable[str], said: Mapping[str, str]) -> str:

@@ -27,6 +27,7 @@ RULES: dict[Rule, str] = {
     "leak": "A case leaks kernel objects that it does not without the change",
     "undecided": "Whether a case got slower was not found out",
     "not-looked-at": "A changed function that no measured case executes",
+    "console": "The kernel complains on its console, as it does not without the change",
 }
 
 

@@ -12,9 +12,10 @@ from urllib.parse import quote
 
 from kdelta.report.located import RULES, Located, located
 from kdelta.report.registry import Format
-from kdelta.report.standing import standing
+from kdelta.report.standing import Rule, standing
 from kdelta.report.view import View
 
+_LAST: Rule = "console"  # is named where it is broken, so that logs of before stay as they were
 _LEVELS = {"fail": "error", "warning": "warning", "success": "note"}
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
@@ -42,16 +43,18 @@ def _result(one: Located) -> dict[str, Any]:
 def as_dict(view: View) -> dict[str, Any]:
     """The log as one object."""
     experiment = view.result.experiment
+    found = located(view)
+    last = RULES if any(one.finding.rule == _LAST for one in found) else [rule for rule in RULES if rule != _LAST]
     driver: dict[str, Any] = {
         "name": "kdelta",
-        "rules": [{"id": rule, "shortDescription": {"text": text}} for rule, text in RULES.items()],
+        "rules": [{"id": rule, "shortDescription": {"text": RULES[rule]}} for rule in last],
     }
     if experiment.tool_version:
         driver["semanticVersion"] = experiment.tool_version
     run = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
-        "results": [_result(one) for one in located(view)],
+        "results": [_result(one) for one in found],
         "properties": {"summary": standing(view).line},
     }
     return {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}

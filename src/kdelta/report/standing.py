@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A whole report in one word and one line, for those who read a list of checks: fail, warning or success.
 
-``fail``: a case regressed or leaks anew, panicked, hung or failed where the baseline did not, or the gate is closed.
-``warning``: something was not found out, nothing has a verdict, or a changed function is executed by no case. A success
-says that all that was asked for was measured, and nothing is worse.
+``fail``: a case regressed or leaks anew, panicked, hung or failed where the baseline did not, a patch has its kernel
+warn on its console, or the gate is closed. ``warning``: something was not found out, nothing has a verdict, a kernel
+without a patch warns, or a changed function is executed by no case. A success says that all that was asked for was
+measured, and nothing is worse.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from kdelta.report.view import View
 from kdelta.units import counted
 
 Word = Literal["success", "warning", "fail"]
-Rule = Literal["regression", "gate", "leak", "undecided", "not-looked-at"]
+Rule = Literal["regression", "gate", "leak", "console", "undecided", "not-looked-at"]
 LINE_CHARS = 200
 NOT_LOOKED_AT = "not looked at"  # the title of that
 _MISSED = "NOT LOOKED AT, "  # as report/looked.py begins such a line; here the title says it
@@ -85,6 +86,8 @@ def standing(view: View) -> Standing:
         found += [_finding(title, one) for title, one in tests if one.result != "pass" and not _skipped_by_nature(one)]
     looked = view.result.experiment.annotations.looked
     unseen = not_spoken_of(looked)
+    if said := view.headline.complained:
+        found.append(Finding(word="fail" if looked else "warning", rule="console", title="console", text=said))
     beside = view.result.experiment.annotations.beside
     leaks = [leak for one in beside for leak in one.leaks]
     found += [Finding(word="fail", rule="leak", title="leak", text=text) for text in leaks]

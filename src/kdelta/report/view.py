@@ -337,7 +337,7 @@ def _shown(result: ExperimentResult, detail: Detail, options: Options) -> list[C
 
 def _headline(result: ExperimentResult, tables: Iterable[Table], sweeps: Sequence[SweepTable]) -> Headline:
     exact, unfinished = result.experiment.mode == "exact", prose.missing(result) > 0
-    said = ended.consoles(result.warnings, result.results)
+    said = ended.complaints(result.warnings)
     if sweeps:
         labels = [kernel.label for kernel in result.experiment.kernels]
         found = [(cell_title(s.source.cell), s.source) for s in sweeps]
@@ -346,6 +346,7 @@ def _headline(result: ExperimentResult, tables: Iterable[Table], sweeps: Sequenc
         return Headline(nothing=looked.nothing(result.experiment.annotations.looked))
     groups = (group for table in tables for group in table.groups)
     rows = [(g.title, cell.source) for g in groups for row in g.rows if not row.explains for cell in row.cells]
+    said = ended.panics([cell for _, cell in rows]) | said
     unseen, beside = looked.unseen(result.experiment.annotations.looked), (*result.counts, *result.results)
     return headline.of_cells(rows, exact, unfinished, said, unseen, [(cell_title(cell), cell) for cell in beside])
 

@@ -50,6 +50,8 @@ from kdelta.kernel import directions
         ("from 71ns down to 65ns per call", 1),
         ("900 microseconds -> 1.1 milliseconds", -1),
         ("score 812 (higher is better)", 0),
+        ("12 s -> 11 s. That is within the noise.", 0),
+        ("12 s -> 11 s. It is faster. The difference of 4 us -> 5 us is noise.", 1),
         ("perf bench sched pipe 4.11 usecs/op -> 4.12 usecs/op", 0),
         ("v1 made it 12% slower; that is gone", 0),
         ("page-faults 178 -> 71", 1),
@@ -114,4 +116,6 @@ def test_lines_before_and_after_tell_it_together(lines: list[str], way: int) -> 
 
 def test_figures_that_hardly_differ_beside_no_cost_say_that_nothing_changes() -> None:
     assert directions.alike(["There is no cost: 24.1 MB/s -> 24.0 MB/s."])
+    assert directions.alike(["12 s -> 12.6 s.", "That is within the noise."])
+    assert directions.of_all(["12 s -> 11 s.", "That is within the noise."]) == 0
     assert not directions.alike(["There is no cost: 24.1 MB/s -> 23.0 MB/s."])

@@ -24,6 +24,7 @@ from kdelta.report.standing import standing
 from kdelta.report.view import Options, View, build
 from kdelta.results import beside
 from kdelta.results.types import Detail, SweepPoint
+from kdelta.results.warnings import KernelComplained
 from kdelta.verdict.warnings import Dropped, Fault
 from unit.report.hostile import inputs
 from unit.report.report_samples import cell, exact, experiment, gaps, kernel, timed
@@ -154,6 +155,22 @@ def test_what_the_patched_kernel_alone_does_not_end_fails_everywhere(state: Stat
     assert f'<error message="{state}' in text("junit", view)
     statuses = {one["path"]: one["status"] for one in json.loads(text("kcidb", view))["tests"]}
     assert statuses["kdelta.pipe.latency_p50"] == "FAIL"
+
+
+def test_a_patch_that_has_its_kernel_warn_fails_though_all_is_the_same() -> None:
+    """In checks of Patchwork and b4 a WARN was not to be found."""
+    warned = KernelComplained("7.0", 5, 5, ("WARNING: CPU: 0 PID: 0 at lib/crypto/chacha.c:21",), 0)
+    cells = (cell("pipe", verdict="same", baseline_label="6.12", patched_label="7.0"),)
+    found = ExperimentResult(experiment=experiment("6.12", "7.0"), results=cells, warnings=(warned,))
+    assert standing(build(found)).word == "warning"
+    notes = Annotations(looked=Looked(functions=9, differ=1, candidates=5, cases=("pipe",), measured=("f",)))
+    patched = replace(found.experiment, annotations=notes, cases=(Case(workload="pipe"),))
+    view = build(replace(found, experiment=patched))
+    assert standing(view).word == "fail" and json.loads(text("patchwork", view))["state"] == "fail"
+    assert text("b4", view).startswith(
+        "ERROR: console: The kernel of 7.0 complains on its console, 6.12 does not: WARN"
+    )
+    assert "lib/crypto/chacha.c" in text("sarif", view) and "::error" in text("github", view)
 
 
 def test_what_hung_on_the_baseline_too_is_a_warning() -> None:
