@@ -111,7 +111,10 @@ def of(experiment: Experiment) -> Mapping[str, Definition]:
     folders = () if experiment.imported else experiment.folders  # no bundle says what is read here
     if experiment.definitions:
         return experiment.definitions
-    defined = define(experiment, here(folders))  # such stores are older than boots of seeds
+    known = {  # such stores are older than boots of seeds, and than floors that nobody says
+        name: one if one.floor_said else replace(one, floor_percent=0.0) for name, one in here(folders).items()
+    }
+    defined = define(experiment, known)
     several = experiment.mode == "exact" and experiment.machine.smp > 1
     floor = _SHARED_FLOOR_PERCENT if several else 0.0
     return {name: replace(one, moved_floor_percent=floor, booted_seeds=False) for name, one in defined.items()}

@@ -136,7 +136,7 @@ class Entry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     exact_ops: Annotated[int, Meta(ge=0)] = 16  # per exact repetition; 0: the workload has no exact mode
     endless: bool = False  # its loop never returns: operations are counted, not counted off
     exact_label: str = ""  # what an exact figure means where that is not plain
-    floor_percent: Annotated[float, Meta(ge=0)] = 0.0  # exact mode: differences below are noise of the path
+    floor_percent: Annotated[float, Meta(ge=0)] = -1.0  # exact: differences below are noise of the path; -1: not said
     part: str = ""  # what an operation consists of, where figures per part are of interest
     parts_per_op: Positive = 1
     data: tuple[str, ...] = ()
@@ -170,6 +170,7 @@ class Workload(Struct, frozen=True, kw_only=True):
     metrics: tuple[Metric, ...]
     source_path: Path
     counted: Counted | None = None  # the program that it is, with a number of operations
+    floor_said: bool = True  # by its TOML file
     every_cpu: bool = False  # counted on several CPUs it has a task on each (guest/case.h)
 
     @property
@@ -285,8 +286,8 @@ def load_entry(path: Path) -> Entry:
     return entry
 
 
-def load(path: Path) -> Workload:
-    """The workload of one TOML file; its C file must lie beside it.
+def load(path: Path, floor: float = 0.0) -> Workload:
+    """The workload of one TOML file, with this ``floor`` where it says none; its C file must lie beside it.
 
     Raises:
         UserError: as ``load_entry``, or when the names do not agree.
@@ -297,7 +298,8 @@ def load(path: Path) -> Workload:
         raise UserError(f"workload {path}: name is {entry.name!r}; it must be the file's, {path.stem!r}")
     if not source.is_file():
         raise UserError(f"workload {path}: {source.name} is missing next to it")
-    return _workload(entry, source, entry.name, entry.title)
+    found, said = _workload(entry, source, entry.name, entry.title), entry.floor_percent >= 0
+    return found if said else msgspec.structs.replace(found, floor_percent=floor, floor_said=False)
 
 
 def _template(name: str) -> Entry:
@@ -341,7 +343,7 @@ def _own(path: Path, kind: sources.Kind) -> Iterator[Workload]:
     elif kind == "testcase" and not entry.exists():
         yield _testcase(path)
     elif entry.exists():
-        yield load(entry)
+        yield load(entry, _template("case").floor_percent)  # its placebos are not known: some moved by 0.05 %
     else:
         raise UserError(f"workload {path}: {entry.name} is missing next to it; {users.HOW_TO}")
 

@@ -119,7 +119,8 @@ def test_a_report_is_the_same_from_elsewhere_with_the_folder_gone(
 def test_a_store_without_definitions_falls_back_on_what_is_here(home: Path, store: Store) -> None:
     made = created(store, "exact", "uneven", "pipe")
     bare = replace(made, definitions={})
-    assert definitions.of(bare) == made.definitions
+    uneven = replace(made.definitions["uneven"], floor_percent=0.0)  # who said none had none
+    assert definitions.of(bare) == {**made.definitions, "uneven": uneven} != made.definitions
     shutil.rmtree(home / "own")
     assert definitions.of(bare).keys() == {"pipe"}
     assert definitions.of(made).keys() == {"uneven", "pipe"}

@@ -145,6 +145,14 @@ def test_a_workload_without_a_metric_has_those_of_a_case(tmp_path: Path) -> None
     assert [m.name for m in catalogue([tmp_path])["mine"].metrics] == ["ns_per_op", "p50", "p99"]
 
 
+@pytest.mark.parametrize(("said", "floor"), [("", 0.5), ("floor_percent = 0.0\n", 0.0), ("floor_percent = 2\n", 2.0)])
+def test_a_workload_that_says_no_floor_has_that_of_a_case(tmp_path: Path, said: str, floor: float) -> None:
+    """One with two sends a socket was "-0.05 %, improved" between 6.12 and 6.12 with a longer command line."""
+    write(tmp_path, GOOD.replace("[params", said + "[params"))
+    known = catalogue([tmp_path])
+    assert (known["mine"].floor_percent, known["getppid"].floor_percent) == (floor, 0.0)
+
+
 def test_a_testcase_of_will_it_scale_is_a_workload_named_after_its_file() -> None:
     known = catalogue([WIS])
     assert known["wis/ping-pong"].title == "One byte there and back through two pipes"
