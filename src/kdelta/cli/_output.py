@@ -36,6 +36,7 @@ _NO_NETWORK = re.compile(
 )
 _TOLD = ("packs what it needs", "gives it more")  # the guest's: of what it did not find, and of memory
 _EXIT = re.compile(r" ended with exit status (\d+)")
+_OF_SETUP = re.compile(r"(?:^|failed: )setup: ")
 _SIGNAL = re.compile(r"(?<!the case) was killed by (?:SIG([A-Z0-9]+)|signal (\d+))(?!.*; the guest is out of memory)")
 _LACKS = "the guest's CPU may lack an instruction of it, as those of AVX-512: build it without -march=native"
 FOLDING = ("terminal", "mail", "markdown", "html")  # formats that leave causes to those who ask
@@ -192,8 +193,8 @@ def refuse_lost(result: ExperimentResult) -> None:
 
 def _unpacked(params: Mapping[str, str], why: str) -> str:
     """What a program that ended badly may lack: the guest has its libraries and what its words name, no more."""
-    ended = _EXIT.search(why)
-    if program.PACK in params and (killed := _SIGNAL.search(why)):
+    ended, may_fail = _EXIT.search(why), not _OF_SETUP.search(why)
+    if program.PACK in params and may_fail and (killed := _SIGNAL.search(why)):
         number = int(killed[2]) if killed[2] else getattr(signal, f"SIG{killed[1]}", None)
         lacks = f"{_LACKS}; " if number == signal.SIGILL else ""
         return f" ({lacks}if it ends so here too, --expect-status {128 + number})" if number else ""
@@ -214,4 +215,6 @@ def _unpacked(params: Mapping[str, str], why: str) -> str:
         return " (guests have no network but their own loopback: start the other side in the same command, by sh -c)"
     files = "a file that it looks for by itself is packed by --follow, --tree DIR or --file PATH; "
     known = any(said in why for said in _TOLD)
-    return f" ({'' if known else files}if it ends so here too, --expect-status {ended[1]})"
+    expected = f"if it ends so here too, --expect-status {ended[1]}" if may_fail else ""
+    told = f"{'' if known else files}{expected}".removesuffix("; ")
+    return f" ({told})" if told else ""
