@@ -23,6 +23,7 @@ from kdelta.model.collectors import Collector, Probe, Table, Way
 _SYMBOL = re.compile(r"^\[([0-9a-f]+)\]\s+(\S+)$")
 _NUMBERED = re.compile(r"^(.*?)\s+\[\s*\d+\]$")
 _NEW_CALL = re.compile(r"^unknown_syscall\s+\[\s*(\d+)\]$")  # one without metadata: by its number, or all were one
+_RETURNED = f"syscall_{2**64 - 1}"  # no call: rt_sigreturn(2) ends with the registers of what the signal interrupted
 _OFFSET = re.compile(r"\+0x[0-9a-f]+(/0x[0-9a-f]+)?( \[\w+\])?$")
 _MISSED = re.compile(r"^[ \t]*(\S+)[ \t]+(\d{1,19})[ \t]+(\d{1,19})[ \t]*$", re.MULTILINE)
 _TAKERS_SHOWN = 3
@@ -91,6 +92,7 @@ class _Names:
             return self._function(shown), shown
         symbol = _SYMBOL.match(key)
         exact = symbol[2] if symbol else _NUMBERED.sub(r"\1", _NEW_CALL.sub(r"syscall_\1", key))
+        exact = "sys_rt_sigreturn" if exact == _RETURNED else exact
         return self._function(_OFFSET.sub("", exact)), exact
 
     def _function(self, name: str) -> str:

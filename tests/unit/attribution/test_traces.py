@@ -98,6 +98,7 @@ def test_system_calls_that_the_kernel_has_no_name_for_are_told_apart_by_number()
     names = traces._Names(SETS["syscalls"])
     found = [names.site(f"{name:30}[{number:3}]")[0] for name, number in (("sys_read", 0), ("unknown_syscall", 400))]
     assert found == ["sys_read", "syscall_400"]
+    assert names.site(f"unknown_syscall               [{2**64 - 1}]") == ("sys_rt_sigreturn", "sys_rt_sigreturn")
 
 
 def test_a_probe_that_the_kernel_refuses_names_what_is_missing() -> None:
