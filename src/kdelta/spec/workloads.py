@@ -31,6 +31,7 @@ RESERVED = frozenset(
     {"limit_ms", "warmup", "windows", "window_ms", "latency_ops", "reps", "ops", "cgroup", "batches", "pmu", "pressure"}
 )
 
+_AS_GOT = " (as guests get it: of a bool 0 or 1, of a size its bytes)"
 _SIZES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
 _SIZE = re.compile(r"^([0-9]+)([KMG]?)(?:i?B)?$", re.IGNORECASE)
 _BOOLS = {"0": "0", "off": "0", "no": "0", "false": "0", "1": "1", "on": "1", "yes": "1", "true": "1"}
@@ -241,11 +242,11 @@ def _complaint(entry: Entry) -> str:
             return f"params.{name}: the default {param.default!r} is not {error}"
         for other, values in param.only_with.items():
             if other not in entry.params or not values or not _takes(entry.params[other], values):
-                return f"params.{name}: only_with names {other}, which is not a parameter, or not one of its values"
+                return f"params.{name}: only_with names {other}, no parameter, or not one of its values{_AS_GOT}"
     for need in entry.needs:
         for other, values in need.when.items():
             if other not in entry.params or not _takes(entry.params[other], values):
-                return f"needs: when names {other}, which is not a parameter, or a value that it does not take"
+                return f"needs: when names {other}, which is not a parameter, or a value that it does not take{_AS_GOT}"
     names = [m.name for m in entry.metrics]
     if len(set(names)) != len(names):
         return "metrics: two have the same name"

@@ -81,6 +81,7 @@ def test_a_case_has_every_parameter_given(shipped: dict[str, Workload]) -> None:
         ("[params.count]", "[params.windows]", "reserved for the harness"),
         ('type = "int"', 'type = "choice"', "choices are needed"),
         ('help = "how many"', 'help = "x"\nonly_with = { shape = ["round"] }', "only_with names shape"),
+        ('help = "how many"', 'help = "x"\n[[needs]]\nconfig = "X"\nwhen = { count = ["4K"] }', "of a size its bytes"),
         ('name = "mine"', 'name = "other"', "it must be the file's"),
         ('title = "Mine"', "", "title"),
         ('title = "Mine"', "title = ", "mine.toml"),
