@@ -189,7 +189,7 @@ static void leave(const char *what, const char *name)
 	_exit(UNTIMED_LIMIT);
 }
 
-/* In the child: becomes the command. Only what follows the mark is the program's work. */
+/* In the child: becomes the command. Only what follows the mark counts, and nothing of --between. */
 static void become(const struct command *c)
 {
 	const char *from = p.stdin_path ? p.stdin_path : "/dev/null";
@@ -213,7 +213,8 @@ static void become(const struct command *c)
 	if (p.batch && sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){0}))
 		leave("cannot set the policy of", c->argv[0]);
 	personality(ADDR_NO_RANDOMIZE);
-	MARK(MARK_OP_RESUME, 0);
+	if (c == &p.run)
+		MARK(MARK_OP_RESUME, 0);
 	execve(c->argv[0], c->argv, p.env);
 	MARK(MARK_OP_PAUSE, MARK_ALONE);
 	leave("cannot execute", c->argv[0]);
@@ -235,6 +236,14 @@ static int run(const struct command *c)
 	return pid < 0 ? -1 : status;
 }
 
+/* Whether what it printed has no room left: what came after it was refused, and it may have gone on all the same. */
+static bool full(int fd)
+{
+	struct statvfs fs;
+
+	return p.root && !fstatvfs(fd, &fs) && fs.f_blocks && !fs.f_bavail;
+}
+
 /*
  * What it did not find may only not have been packed; what is packed is read-only; and a guest has little memory.
  * make says that before its last lines.
@@ -247,7 +256,7 @@ static const char *remedy(void)
 
 	end_of(p.err, words, sizeof(words));
 	missing = strstr(words, "o such file") || strstr(words, "not found");
-	if (p.root && needs_memory(words, p.oom_kills))
+	if (full(p.out) || (p.root && needs_memory(words, p.oom_kills)))
 		return "; the guest is out of memory, files included: --memory SIZE gives it more";
 	if (p.root && strstr(words, "ead-only file system")) {
 		snprintf(where, sizeof(where), "; it may write in $TMPDIR, %s%s", p.scratch,
@@ -277,14 +286,6 @@ static const char *wrong(const struct command *c, int status, int expected)
 		 then);
 	errno = 0;
 	return p.what;
-}
-
-/* Whether what it printed has no room left: what came after it was refused, and it may have gone on all the same. */
-static bool full(int fd)
-{
-	struct statvfs fs;
-
-	return p.root && !fstatvfs(fd, &fs) && fs.f_blocks && !fs.f_bavail;
 }
 
 static bool drop_caches(void)
@@ -328,12 +329,12 @@ static void op(struct wl_task *t)
 		      p.root && t->wl->exact); /* others may follow a timed one in its guest */
 	status = run(&p.run);
 	clocked_end(&p.clock);
-	MARK(MARK_OP_RESUME, 0);
 	why = wrong(&p.run, status, p.expected);
 	errno = 0;
 	if (!why && full(p.out))
 		why = "what it prints is more than the guest's files have room for: "
 		      "--memory SIZE gives them more";
+	MARK(MARK_OP_RESUME, 0);
 	if (why)
 		wl_op_failed(t, why);
 }

@@ -40,6 +40,16 @@ def test_what_a_program_starts_is_counted(kdelta, folder: Path) -> None:  # type
     assert kdelta("report", "last", "--printed", "0.0").stdout == "one\ntwo\n" * 11
 
 
+def test_what_runs_between_the_runs_is_not_counted(kdelta, folder: Path) -> None:  # type: ignore[no-untyped-def]
+    """`cp a b` with `--between 'rm b'` had the instructions of both, and an unlinkat(2) among its system calls."""
+    run = ("run", "--kernel", "debian:6.12/cloud", "--exact", "--boots", "1", "--json", "-q")
+    found = []
+    for between in ((), ("--between", "cat words.txt")):
+        got = json.loads(kdelta(*run, *between, "--", "true").stdout)
+        found += [row["baseline"] for row in got["results"] if row["metric"] == "instructions"]
+    assert found[1] == pytest.approx(found[0], rel=0.02)  # both would be twice as many
+
+
 def test_a_program_that_lacks_a_file_is_told_how_to_pack_it(kdelta, folder: Path) -> None:  # type: ignore[no-untyped-def]
     (folder / "elsewhere").mkdir()
     os.chdir(folder / "elsewhere")  # the fixture leads back
