@@ -36,6 +36,14 @@ def test_a_kernel_that_went_on_and_complained_is_told_of_unless_the_baseline_did
     assert "complain" not in of_cells(rows, True, False, {"6.12": warned}).text
 
 
+def test_a_case_that_is_not_in_the_kernel_is_no_answer() -> None:
+    """An own case whose operation does nothing executed "as many instructions", 0, without a word."""
+    empty = replace(cell("a", **EXACT), baseline=0.0, patched=0.0)
+    said = "Nothing of the kernel is executed: figures are 0 whatever changes."
+    assert of_cells([("a", empty)], True, False).text.endswith(said)
+    assert said not in of_cells([("a", empty), ("b", cell("b", **EXACT))], True, False).text
+
+
 def test_of_a_series_too_a_kernel_that_complains_is_told_of() -> None:
     kernels = ("0/2 before the series", "1/2 a", "2/2 b")
     told = of_sweeps([], kernels, True, False, {"1/2 a": "WARNING: x", "2/2 b": "WARNING: x"}).text
