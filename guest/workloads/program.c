@@ -271,7 +271,7 @@ static const char *wrong(const struct command *c, int status, int expected)
 {
 	const char *slash = strrchr(c->argv[0], '/'), *name = slash ? slash + 1 : c->argv[0];
 	char words[160] = "", how[64];
-	const char *then;
+	const char *then, *which = c == &p.between ? "between: " : "";
 	size_t room;
 
 	/* as a shell has it: 128 and the signal that ended it */
@@ -279,11 +279,11 @@ static const char *wrong(const struct command *c, int status, int expected)
 		return NULL;
 	how_ended(status, expected, how, sizeof(how));
 	then = remedy();
-	room = strlen(how) + strlen(then) + (strlen(name) < 60 ? strlen(name) : 60);
+	room = strlen(which) + strlen(how) + strlen(then) + (strlen(name) < 60 ? strlen(name) : 60);
 	room = room + WORDS_LEAST < ERROR_ROOM ? ERROR_ROOM - room : WORDS_LEAST;
 	last_words(p.err, words, room < sizeof(words) ? room : sizeof(words));
-	snprintf(p.what, sizeof(p.what), "%.60s %s%s%s%s", name, how, *words ? ": " : "", words,
-		 then);
+	snprintf(p.what, sizeof(p.what), "%s%.60s %s%s%s%s", which, name, how, *words ? ": " : "",
+		 words, then);
 	errno = 0;
 	return p.what;
 }

@@ -36,7 +36,7 @@ _NO_NETWORK = re.compile(
 )
 _TOLD = ("packs what it needs", "gives it more")  # the guest's: of what it did not find, and of memory
 _EXIT = re.compile(r" ended with exit status (\d+)")
-_OF_SETUP = re.compile(r"(?:^|failed: )setup: ")
+_OF_SETUP = re.compile(r"(?:^|failed: )(?:setup|between): ")
 _SIGNAL = re.compile(r"(?<!the case) was killed by (?:SIG([A-Z0-9]+)|signal (\d+))(?!.*; the guest is out of memory)")
 _LACKS = "the guest's CPU may lack an instruction of it, as those of AVX-512: build it without -march=native"
 FOLDING = ("terminal", "mail", "markdown", "html")  # formats that leave causes to those who ask

@@ -42,8 +42,9 @@ def test_a_program_that_lacks_a_file_is_told_how_to_pack_it() -> None:
 
 
 def test_no_exit_status_is_offered_for_a_setup() -> None:
-    """``--setup false`` was to be mended by ``--expect-status 1``, which is the program's."""
-    for why in ("setup: false ended with exit status 1, not 0", "7.3: failed: setup: sh was killed by SIGSEGV"):
+    """``--setup false`` was to be mended by ``--expect-status 1``, which is the program's; ``--between`` likewise."""
+    setup = "setup: false ended with exit status 1, not 0"
+    for why in (setup, setup.replace("setup", "between"), "7.3: failed: setup: sh was killed by SIGSEGV"):
         assert "--expect-status" not in _output._unpacked({"pack": "0" * 64}, why)
     assert "--follow" in _output._unpacked({"pack": "0" * 64}, "setup: false ended with exit status 1, not 0")
 
