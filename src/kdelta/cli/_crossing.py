@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from kdelta.cli import _kernels, _output, _session
+from kdelta.cli import _kernels, _output, _scaled, _session
+from kdelta.cli._ending import THE_SAME
 from kdelta.cli._say import say
 from kdelta.errors import UserError
 
@@ -68,12 +69,15 @@ def run(kernels: tuple[str, ...], args: Args) -> int:
         made: list[str] = []
         with session.progress() as progress:
             fetched = _kernels.to_measure(specs, progress)
-            for cpus in numbers:
-                for turn_ns in args.turn if cpus > 1 else args.turn[:1]:
-                    template = _template(args, cases, fetched, cpus, turn_ns)
-                    experiment = session.begin(template, args.seed)
-                    made.append(experiment.id)
-                    session.run(experiment, progress)
+            sizes = [(cpus, turn) for cpus in numbers for turn in (args.turn if cpus > 1 else args.turn[:1])]
+            templates = [_template(args, cases, fetched, cpus, turn_ns) for cpus, turn_ns in sizes]
+            begun = _scaled.begun(session.store, templates)
+            if begun:
+                progress.note(f"going on with {', '.join(experiment.id for experiment in begun)}")
+            for number, template in enumerate(templates):
+                experiment = begun[number] if number < len(begun) else session.begin(template, args.seed)
+                made.append(experiment.id)
+                session.run(experiment, progress, again=THE_SAME)
         found = crossing.steps(session.store, made)
     grows, apart = crossing.growing(found), crossing.disagreeing(found)
     text = layout.text(found, grows, apart)

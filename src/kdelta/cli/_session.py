@@ -66,10 +66,12 @@ class Session:
         progress: Progress,
         budget_s: float | None = None,
         resumed_as: Experiment | None = None,
+        again: str = "",
     ) -> None:
         """Run what is left of ``experiment``; Ctrl-C keeps every finished boot and says how to go on.
 
-        ``resumed_as``: the experiment to go on with, where this one is only a pass of it.
+        ``resumed_as``: the experiment to go on with, where this one is only a pass of it; ``again``: how, where it is
+        one of several.
         """
         from kdelta.cli.progress import Reporter
         from kdelta.experiment import alone, annotate, prepare
@@ -80,36 +82,37 @@ class Session:
             at_once = os.cpu_count() or 1 if experiment.mode == "exact" else 1
             shared = experiment.mode == "exact" and experiment.machine.smp == 1  # several CPUs boot for each seed
             progress.expect(_usual.boot_s(self.store, experiment, at_once), shared=shared)
+        how = again or f"continue with: kdelta resume {(resumed_as or experiment).id}"
         try:
             with alone.measuring(self.store, experiment.id):
                 job = prepare.prepare(experiment, self.store, progress, time_budget_s=budget_s)
                 prepare.execute(job, self.store, progress)
             annotate.note_untouched(self.store, annotate.note_executed(self.store, experiment))
         except KeyboardInterrupt as ending:
-            ending.add_note(self._kept(experiment, resumed_as))
+            ending.add_note(self._kept(experiment, how))
             raise
         except HostError as error:
             said = error.said if isinstance(error, DiskFull) else str(error)
-            raise HostError(f"{said}; {self._kept(experiment, resumed_as)}") from None
+            raise HostError(f"{said}; {self._kept(experiment, how)}") from None
         except (OSError, MemoryError, RuntimeError) as error:
             if isinstance(error.__cause__, KeyboardInterrupt):  # while a class was made: see main.run
-                error.__cause__.add_note(self._kept(experiment, resumed_as))
+                error.__cause__.add_note(self._kept(experiment, how))
                 raise
             full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
             if full or out_of_memory(error):
                 where = getattr(error, "filename", None) or "this machine"
                 what = DiskFull(where).said if full else OUT_OF_MEMORY
-                raise HostError(f"{what}; {self._kept(experiment, resumed_as)}") from None
+                raise HostError(f"{what}; {self._kept(experiment, how)}") from None
             raise
 
-    def _kept(self, experiment: Experiment, resumed_as: Experiment | None) -> str:
+    def _kept(self, experiment: Experiment, how: str) -> str:
         """What is in the store of ``experiment``, read anew: nothing is promised that was not saved."""
         try:
             kept = len(self.store.done(experiment.id))
         except KdeltaError:
             return "the store cannot be read now; kdelta history lists what it holds"
         boots = f"{kept} finished boot{'s are' if kept != 1 else ' is'} kept" if kept else "no boot was finished"
-        return f"{boots}; continue with: kdelta resume {(resumed_as or experiment).id}"
+        return f"{boots}; {how}"
 
     def show(self, experiment: Experiment, args: OutputArgs) -> ExperimentResult:
         """Print or write its report."""

@@ -60,7 +60,12 @@ class Machine(_session.Session):
     broken: bool
 
     def run(
-        self, experiment: Experiment, progress: object, budget_s: float | None = None, resumed_as: object = None
+        self,
+        experiment: Experiment,
+        progress: object,
+        budget_s: float | None = None,
+        resumed_as: object = None,
+        again: str = "",
     ) -> None:
         if experiment.mode == "exact" and self.broken:
             raise HostError("QEMU takes no plugins")
