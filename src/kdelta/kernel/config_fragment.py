@@ -140,6 +140,14 @@ def _as_option(word: str) -> str:
     return f"{name.upper().removeprefix('CONFIG_')}={value or 'y'}"
 
 
+def parts(config: str) -> tuple[str, str]:
+    """The file, and the options that are written out behind it; "" of what is not there."""
+    if _WORDS.match(config):
+        return "", config
+    behind = _BEHIND.match(config)
+    return (behind[1], behind[2]) if behind else (config, "")
+
+
 def _written(config: str) -> dict[str, str]:
     """The options that are written out: ``FOO=y BAR=n``."""
     return parse("".join(f"CONFIG_{word.removeprefix('CONFIG_')}\n" for word in config.split()), config)
@@ -153,12 +161,11 @@ def _read(config: str) -> tuple[str, dict[str, str]]:
     Raises:
         UserError: no such file, or not a config.
     """
-    if _WORDS.match(config):
-        return "", _written(config)
-    if (behind := _BEHIND.match(config)) and not _is_there(config):
-        text, options = _file(behind[1])
-        return text, options | _written(behind[2])
-    return _file(config)
+    name, words = parts(config)
+    if name and words and _is_there(config):  # a file of such a name
+        name, words = config, ""
+    text, options = _file(name) if name else ("", {})
+    return text, options | _written(words)
 
 
 def _is_there(config: str) -> bool:

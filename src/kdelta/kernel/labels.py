@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from kdelta.errors import UserError
+from kdelta.kernel import config_fragment
 from kdelta.kernel.sources import parse_kernel
 from kdelta.model import Kernel
 from kdelta.spec.kernels import KernelSpec
@@ -73,11 +74,11 @@ def _patches(label: str, spec: KernelSpec, others: Sequence[KernelSpec]) -> str:
 
 
 def _config(text: str) -> str:
-    """A config as part of a label: the name of its file, or the first of its options."""
-    options = text.split()
-    if "=" not in text or not options:
-        return Path(text).name
-    return f"{options[0]}{' …' if len(options) > 1 else ''}"
+    """A config as part of a label: the name of its file, and the first of its options."""
+    file, words = config_fragment.parts(text)
+    options = words.split()
+    names = [*([Path(file).name] if file else []), *options[:1]]
+    return " ".join([*names, *(["…"] if len(options) > 1 else [])])
 
 
 def _source(label: str, kernel: Kernel, alike: Sequence[Kernel]) -> str:

@@ -85,6 +85,7 @@ def test_files_of_one_name_are_told_apart_by_their_folders(paths: list[str], lab
         (["src:debian:7.3", "src:debian:7.3,config=FOO=y"], ["7.3.4", "7.3.4 FOO=y"]),
         (["src:debian:7.3,config=a/one", "src:debian:7.3,config=a/two"], ["7.3.4 one", "7.3.4 two"]),
         (['src:debian:7.3,config="A=y B=n"', "src:debian:7.3,config=A=n"], ["7.3.4 A=y …", "7.3.4 A=n"]),
+        (["src:debian:7.3", 'src:debian:7.3,config="a/my.config A=y B=n"'], ["7.3.4", "7.3.4 my.config A=y …"]),
         (["src:debian:7.3", "src:debian:7.3"], ["7.3.4", "7.3.4#2"]),
         (["src:debian:7.3#1", "src:debian:7.3"], ["7.3.4", "7.3.4#2"]),
     ],
