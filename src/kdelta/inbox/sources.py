@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
+from typing import IO
 
 from msgspec import Struct
 
@@ -78,7 +79,9 @@ def _is_mbox(path: Path) -> bool:
     try:
         with path.open("rb") as file:
             head = file.read(_HEAD)
-            head = _plain(head + file.read(), path)[:_HEAD] if unpack.kind_of(head) else head
+            if unpack.kind_of(head):
+                file.seek(0)
+                head = _unpacked(file, unpack.kind_of(head), path, _HEAD)
     except OSError:
         return True
     head = head.lstrip()
@@ -95,10 +98,15 @@ def _plain(data: bytes, path: Path) -> bytes:
     Raises:
         UserError: it is damaged, or too large.
     """
-    if not (kind := unpack.kind_of(data)):
-        return data
+    kind = unpack.kind_of(data)
+    return _unpacked(io.BytesIO(data), kind, path, _MOST_UNPACKED + 1) if kind else data
+
+
+def _unpacked(file: IO[bytes], kind: unpack.Kind, path: Path, size: int) -> bytes:
+    stream = unpack.Stream(file, kind, _MOST_UNPACKED)
+    stream.allow(size)
     try:
-        return unpack.whole(io.BytesIO(data), kind, _MOST_UNPACKED)
+        return stream.read(size)
     except unpack.Damaged as error:
         raise UserError(f"watch {path}: packed as {kind}, it cannot be read ({error}); unpack it yourself") from None
 

@@ -7,6 +7,7 @@ Three kinds of request: kdelta's own small guest (over tinyconfig), that with a 
 
 from __future__ import annotations
 
+import itertools
 import re
 import tomllib
 from collections.abc import Mapping
@@ -22,10 +23,7 @@ from kdelta.paths import expanded, shipped
 _LINE = re.compile(r'^CONFIG_([A-Za-z0-9_]+)=("(?:[^"\\]|\\.)*"|[A-Za-z0-9_.+-]+|)\s*(?:#.*)?$')
 _VALUE = re.compile(r'[ynm]|-?[0-9]+|0[xX][0-9a-fA-F]+|".*"|')
 _UNSET = re.compile(r"^# CONFIG_([A-Za-z0-9_]+) is not set\s*$")
-_WORDS = re.compile(r"^(?:CONFIG_)?[A-Z0-9_]+=[A-Za-z0-9_-]+(?:\s+(?:CONFIG_)?[A-Z0-9_]+=[A-Za-z0-9_-]+)*$")
-_BEHIND = re.compile(
-    r"^(.*?\S)\s+((?:CONFIG_)?[A-Z0-9_]+=[A-Za-z0-9_-]+(?:\s+(?:CONFIG_)?[A-Z0-9_]+=[A-Za-z0-9_-]+)*)$"
-)
+_WORD = re.compile(r"(?:CONFIG_)?[A-Z0-9_]+=[A-Za-z0-9_-]+")
 _LIKE_OPTION = re.compile(r"^[A-Za-z0-9_]+(?:=\w*)?$")  # of one that is no file
 _LIKE_OPTIONS = re.compile(r"^(?:CONFIG_)?[A-Z0-9_]+\s*=|^#\s*CONFIG_")
 _LIMIT_BYTES = 4 << 20
@@ -142,10 +140,11 @@ def _as_option(word: str) -> str:
 
 def parts(config: str) -> tuple[str, str]:
     """The file, and the options that are written out behind it; "" of what is not there."""
-    if _WORDS.match(config):
-        return "", config
-    behind = _BEHIND.match(config)
-    return (behind[1], behind[2]) if behind else (config, "")
+    words = config.split()
+    file, options = config, list(itertools.takewhile(_WORD.fullmatch, reversed(words)))
+    for word in options:
+        file = file.rstrip().removesuffix(word)
+    return (file.rstrip() if options else config), " ".join(reversed(options))
 
 
 def _written(config: str) -> dict[str, str]:
