@@ -63,11 +63,10 @@ def command(
     hosts = _fleet.FleetArgs(fleet=fleet, detach=detach)
     hosts.refuse(budget=budget_s is not None, others={"--decide": decide})
     with _session.opened(args.quiet, stored=True) as session:
-        stored = session.store.experiment(experiment)
-        if stored.kind in ("bisect", "calibrate"):
-            return _by_its_own(stored)
         with session.progress() as progress:
-            found = _foreign.vouched(session.store, stored, kernels, trust, progress)
+            found = _foreign.vouched(session.store, session.store.experiment(experiment), kernels, trust, progress)
+        if found.kind in ("bisect", "calibrate"):
+            return _by_its_own(found)
         if decide and not follow_up.can_follow(found):
             raise UserError(f"--decide: experiment {found.id} is a {found.kind}; only comparisons are decided")
         with session.progress() as progress:
@@ -90,7 +89,7 @@ def _by_its_own(found: Experiment) -> int:
     from kdelta.cli import bisect, calibrate
 
     command = {"bisect": bisect.command, "calibrate": calibrate.command}[found.kind]
-    written = _given.given()
+    written = {name: option for name, option in _given.given().items() if name not in ("kernels", "trust")}  # heeded
     of_both = {one.name for one in command.params}
     what = {"bisect": "a bisection", "calibrate": "a calibration"}[found.kind]
     _given.refuse([one for one in written if one not in of_both], f"does nothing here: {found.id} is {what}")

@@ -127,6 +127,22 @@ def test_resume_searches_a_bisection_on(monkeypatch: pytest.MonkeyPatch, capsys:
     assert "--time-budget does nothing here: old is a bisection" in capsys.readouterr().err
 
 
+def test_an_imported_bisection_is_vouched_for_where_its_refusal_says(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """kdelta resume ID --trust is what the refusal names, also of a bisection."""
+    stored("exact", "bisect")
+    assert run(["export", "old", "-o", str(tmp_path / "old.kdelta")]) == 0
+    monkeypatch.setenv("KDELTA_STATE", str(tmp_path / "other"))
+    assert run(["import", str(tmp_path / "old.kdelta")]) == 0
+    assert run(["resume", "old"]) == 1
+    assert "kdelta resume old --trust" in capsys.readouterr().err
+    monkeypatch.setattr(bisect, "_search", lambda _session, experiment, *_: experiment.id)
+    monkeypatch.setattr(_bisection, "show", lambda *_: None)
+    assert run(["resume", "old", "--trust"]) == 0
+    assert run(["resume", "old"]) == 0
+
+
 def test_resume_of_a_calibration_comes_to_its_floor(monkeypatch: pytest.MonkeyPatch) -> None:
     """It made the boots and reported them: the floor, for which they are, was not stored."""
     stored("timed", "calibrate")
